@@ -1,0 +1,93 @@
+//! Settings: crawler.toml < `CRAWLER_*` environment < flags → one checked [`Config`]. An unknown key is an error with a hint.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::fetch::dns::Cidr;
+use crate::scope::ScopeKind;
+
+/// The effective settings of a crawl, checked. Every field has its flag, its key and its default in one table.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Seed files in order; `-` is standard input.
+    pub seeds: Vec<PathBuf>,
+    /// Seeds given by `--seed`.
+    pub seed: Vec<String>,
+    /// The job folder.
+    pub job: PathBuf,
+    /// Start over in a new folder beside the job's.
+    pub fresh: bool,
+    /// How far the crawl reaches.
+    pub scope: ScopeKind,
+    /// Only addresses that match one of these.
+    pub include: Vec<String>,
+    /// No address that matches one of these.
+    pub exclude: Vec<String>,
+    /// Navigation hops from a seed.
+    pub max_depth: Option<u16>,
+    /// Stop after so many fetched URLs.
+    pub max_pages: Option<u64>,
+    /// Stop after so many received bytes.
+    pub max_bytes: Option<u64>,
+    /// Stop after so long (over all runs of the job).
+    pub max_time: Option<Duration>,
+    /// Fetch at most so many URLs of one host.
+    pub max_pages_per_host: Option<u64>,
+    /// Fetch images, styles, scripts and frames of a page, one hop beyond the scope too.
+    pub page_requisites: bool,
+    /// Requests in flight over all hosts.
+    pub concurrency: usize,
+    /// Requests in flight to one host.
+    pub per_host_connections: usize,
+    /// Least time between the end of a response and the next request to its host.
+    pub delay: Duration,
+    /// Longest Crawl-delay or Retry-After obeyed.
+    pub max_wait: Duration,
+    /// Requests a second over all hosts.
+    pub rate: Option<f64>,
+    /// Obey robots.txt.
+    pub robots: bool,
+    /// The whole User-Agent header.
+    pub user_agent: String,
+    /// Who answers for the crawl: a URL or a mail address.
+    pub contact: Option<String>,
+    /// Tries after the first.
+    pub retries: u32,
+    /// Failures of a host in a row after which it is retired.
+    pub max_host_failures: u32,
+    /// Time for look-up, connection and head.
+    pub header_timeout: Duration,
+    /// Time for a whole exchange.
+    pub timeout: Duration,
+    /// Slowest rate of a body, bytes a second.
+    pub min_rate: u64,
+    /// Cap on a body as received and as decoded, bytes.
+    pub max_body: u64,
+    /// `--resolve HOST:PORT:ADDR`.
+    pub resolve: Vec<(String, u16, SocketAddr)>,
+    /// `--allow-address CIDR`.
+    pub allow_address: Vec<Cidr>,
+    /// URLs the filter is made for.
+    pub capacity: u64,
+    /// False-positive rate at capacity.
+    pub fp_rate: f64,
+    /// Which seen-set.
+    pub seen: crate::seen::Kind,
+    /// Time between filter checkpoints.
+    pub checkpoint_every: Duration,
+    /// Write WARC files and their index.
+    pub archive: bool,
+    /// A WARC file is closed at this size, bytes.
+    pub warc_size: u64,
+    /// Start of WARC file names.
+    pub warc_prefix: String,
+    /// CSS-selector fields for pages.jsonl.
+    pub fields: Vec<crate::extract::fields::Field>,
+    /// No progress, errors only.
+    pub quiet: bool,
+    /// `-v`, `-vv`: more in the log.
+    pub verbose: u8,
+    /// The log as JSON lines.
+    pub log_json: bool,
+}

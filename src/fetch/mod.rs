@@ -1,0 +1,148 @@
+//! The door to the network: one request, one answer. It follows nothing, repeats nothing and decodes nothing by itself.
+
+pub mod decode;
+pub mod dns;
+pub mod http;
+
+use std::future::Future;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::clock::Time;
+use crate::url::CrawlUrl;
+
+/// One request to be made.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// What to fetch.
+    pub url: CrawlUrl,
+    /// The page it was found on, sent as `Referer` if the settings say so.
+    pub via: Option<String>,
+}
+
+/// Why a body is shorter than what the server had to say (WARC 1.1 section 5.13).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub enum Truncated {
+    /// The cap on the body's size was reached.
+    Length,
+    /// The cap on the time was reached, or the server fell below the minimum rate.
+    Time,
+    /// The connection ended before the message did.
+    Disconnect,
+}
+
+impl Truncated {
+    /// The word in a `WARC-Truncated` header.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Length => "length",
+            Self::Time => "time",
+            Self::Disconnect => "disconnect",
+        }
+    }
+}
+
+/// An answer of a server, whatever its status.
+#[derive(Debug, Clone)]
+pub struct Response {
+    /// 100 to 999.
+    pub status: u16,
+    /// Status line and header lines with their CRLFs and the closing empty line, for the archive.
+    pub head: Vec<u8>,
+    /// Header names (lower case) and values in the order received.
+    pub headers: Vec<(String, Vec<u8>)>,
+    /// The body as received, chunk framing removed, content coding kept.
+    pub body: Bytes,
+    /// Set if the body is not whole.
+    pub truncated: Option<Truncated>,
+    /// The address actually connected to.
+    pub remote: Option<IpAddr>,
+    /// The request head as sent, for the archive: request line, header lines, closing empty line.
+    pub request_head: Vec<u8>,
+    /// When the request began (name look-up and connection included).
+    pub started: Time,
+    /// From there to the last byte.
+    pub took: Duration,
+}
+
+impl Response {
+    /// The first value of a header; `name` in lower case.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&[u8]> {
+        self.headers.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_slice())
+    }
+
+    /// All values of a header in order; `name` in lower case.
+    pub fn header_all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> + 'a {
+        self.headers.iter().filter(move |(n, _)| n == name).map(|(_, v)| v.as_slice())
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error, serde::Serialize, serde::Deserialize)]
+pub enum FetchErrorKind {
+    /// The name has no address.
+    #[error("name look-up failed")]
+    Dns,
+    /// No connection could be made.
+    #[error("connection refused or unreachable")]
+    Connect,
+    /// The connection ended before a whole head came.
+    #[error("connection broken")]
+    Broken,
+    /// No connection or no head in time.
+    #[error("timed out")]
+    Timeout,
+    /// The TLS handshake failed.
+    #[error("TLS failed")]
+    Tls,
+    /// What came is not HTTP.
+    #[error("not HTTP")]
+    Protocol,
+    /// The address is private, loopback or otherwise not public, and not allowed by `--allow-address`.
+    #[error("private address")]
+    PrivateAddress,
+}
+
+impl FetchErrorKind {
+    /// Is another try of any use?
+    #[must_use]
+    pub fn retryable(&self) -> bool {
+        !matches!(self, Self::PrivateAddress)
+    }
+
+    /// The Heritrix status code of a crawl.log line.
+    #[must_use]
+    pub fn code(&self) -> i32 {
+        match self {
+            Self::Dns => -1,
+            Self::Connect | Self::Tls => -2,
+            Self::Broken | Self::Protocol => -3,
+            Self::Timeout => -4,
+            Self::PrivateAddress => -5001,
+        }
+    }
+}
+
+/// A request that brought no answer.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{kind}: {detail}")]
+pub struct FetchError {
+    /// The kind, which decides what happens next.
+    pub kind: FetchErrorKind,
+    /// What a person wants to know: the address, the system's own words.
+    pub detail: String,
+    /// When the request began.
+    pub started: Time,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// Something that makes requests: the network, or a web made of arithmetic in tests.
+pub trait Fetcher: Send + Sync + 'static {
+    /// Makes one request.
+    fn fetch(&self, request: Request) -> impl Future<Output = Result<Response, FetchError>> + Send;
+}

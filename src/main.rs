@@ -1,0 +1,3 @@
+//! Flags → settings → command → exit code.
+
+fn main() {}
