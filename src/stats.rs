@@ -87,3 +87,141 @@ impl Counters {
             && u.admitted == l.admitted
     }
 }
+
+impl Counters {
+    /// Adds what one fact changed. Gaps are compared, everything else is summed.
+    pub fn add(&mut self, delta: &Delta) {
+        let (l, d) = (&mut self.links, &delta.links);
+        l.found += d.found;
+        l.malformed += d.malformed;
+        l.out_of_scope += d.out_of_scope;
+        l.trap += d.trap;
+        l.seen += d.seen;
+        l.admitted += d.admitted;
+        self.urls.admitted += d.admitted;
+        self.urls.pending += d.admitted;
+        self.hosts += delta.hosts;
+        self.links_dropped += delta.links_dropped;
+        self.bytes.received += delta.received;
+        self.bytes.decoded += delta.decoded;
+        self.politeness_violations += delta.violations;
+        if let Some(gap) = delta.gap_us {
+            self.min_gap_us = Some(self.min_gap_us.map_or(gap, |least| least.min(gap)));
+        }
+        match &delta.settled {
+            Settled::Nothing => {}
+            Settled::Fetched { status, mime } => {
+                self.urls.pending -= 1;
+                self.urls.fetched += 1;
+                *self.status.entry(*status).or_default() += 1;
+                let known = self.mime.len() < MAX_MIME_NAMES || self.mime.contains_key(mime);
+                *self.mime.entry(if known { mime.clone() } else { "other".to_owned() }).or_default() += 1;
+            }
+            Settled::Failed { reason } => {
+                self.urls.pending -= 1;
+                self.urls.failed += 1;
+                *self.failures.entry(reason.clone()).or_default() += 1;
+            }
+            Settled::Robots => {
+                self.urls.pending -= 1;
+                self.urls.robots += 1;
+            }
+            Settled::Retry => self.retries += 1,
+            Settled::RobotsTxt => self.robots_fetched += 1,
+        }
+        if delta.retired {
+            self.hosts_retired += 1;
+        }
+    }
+}
+
+/// What one fact changes in the counters.
+#[derive(Debug, Clone, Default)]
+pub struct Delta {
+    /// Links of the page (`admitted` also counts as admitted and pending URLs).
+    pub links: LinkCounts,
+    /// What became of the URL.
+    pub settled: Settled,
+    /// Hosts met for the first time.
+    pub hosts: u64,
+    /// A host was retired.
+    pub retired: bool,
+    /// Links beyond the page's cap.
+    pub links_dropped: u64,
+    /// Body bytes as received.
+    pub received: u64,
+    /// Body bytes after decoding.
+    pub decoded: u64,
+    /// Time since the end of the host's previous response, microseconds.
+    pub gap_us: Option<u64>,
+    /// Requests that began before their host was due.
+    pub violations: u64,
+}
+
+/// What became of the URL that a fact is about.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Settled {
+    /// No URL was settled (seeds, a robots.txt on its way).
+    #[default]
+    Nothing,
+    /// A response was recorded.
+    Fetched {
+        /// Its status.
+        status: u16,
+        /// Its media type.
+        mime: String,
+    },
+    /// Given up without a response.
+    Failed {
+        /// Why, as a short word that is the same for like cases.
+        reason: String,
+    },
+    /// robots.txt forbids it.
+    Robots,
+    /// It goes back into its queue.
+    Retry,
+    /// It was a robots.txt, which no link asked for.
+    RobotsTxt,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_accounts_add_up_whatever_is_settled() {
+        let mut counters = Counters::default();
+        let links = LinkCounts { found: 10, malformed: 1, out_of_scope: 2, trap: 0, seen: 2, admitted: 5 };
+        counters.add(&Delta { links, ..Delta::default() });
+        let fetched = Settled::Fetched { status: 200, mime: "text/html".into() };
+        let failed = Settled::Failed { reason: "dns".into() };
+        for settled in [fetched, failed, Settled::Robots, Settled::Retry, Settled::RobotsTxt] {
+            counters.add(&Delta { settled, ..Delta::default() });
+            assert!(counters.balanced());
+        }
+        assert_eq!(counters.urls, UrlCounts { admitted: 5, fetched: 1, failed: 1, robots: 1, pending: 2 });
+        counters.urls.pending -= 1;
+        assert!(!counters.balanced());
+    }
+
+    #[test]
+    fn media_types_are_bounded() {
+        let mut counters = Counters::default();
+        counters.urls.pending = 2_000;
+        for n in 0..2_000 {
+            let settled = Settled::Fetched { status: 200, mime: format!("x/{n}") };
+            counters.add(&Delta { settled, ..Delta::default() });
+        }
+        assert_eq!(counters.mime.len(), MAX_MIME_NAMES + 1);
+        assert_eq!(counters.mime["other"], 1_000);
+    }
+
+    #[test]
+    fn the_smallest_gap_is_kept() {
+        let mut counters = Counters::default();
+        for gap in [30, 10, 20] {
+            counters.add(&Delta { gap_us: Some(gap), ..Delta::default() });
+        }
+        assert_eq!(counters.min_gap_us, Some(10));
+    }
+}

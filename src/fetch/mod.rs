@@ -114,6 +114,20 @@ impl FetchErrorKind {
         !matches!(self, Self::PrivateAddress)
     }
 
+    /// A short word that is the same for like cases, for counters and reports.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Dns => "dns",
+            Self::Connect => "connect",
+            Self::Broken => "broken",
+            Self::Timeout => "timeout",
+            Self::Tls => "tls",
+            Self::Protocol => "protocol",
+            Self::PrivateAddress => "private-address",
+        }
+    }
+
     /// The Heritrix status code of a crawl.log line.
     #[must_use]
     pub fn code(&self) -> i32 {

@@ -1,1 +1,170 @@
-//! (written next)
+//! What waits to be fetched: a queue a host, and the hosts by the time they come due.
+//!
+//! Every pending URL is a row of the store, keyed host | priority | sequence. Memory holds the hot head of a queue:
+//! all rows up to a key. What lies beyond that key is in the store alone and comes back by a refill. The frontier always
+//! accepts, so the cycle of links cannot lock up.
+
+pub mod queue;
+pub mod ready;
+
+use serde::{Deserialize, Serialize};
+
+use crate::extract::LinkKind;
+use crate::url::{CrawlUrl, Identity, Reject};
+
+/// A host's number: handed out in order of first admission, never reused within a job.
+pub type HostId = u32;
+
+/// The place of a URL in its host's queue: priority (lower first), then order of admission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default)]
+pub struct Place {
+    /// Navigation hops from a seed.
+    pub priority: u16,
+    /// Order of admission within the job.
+    pub sequence: u64,
+}
+
+impl Place {
+    /// Before every place.
+    pub const FIRST: Place = Place { priority: 0, sequence: 0 };
+    /// After every place.
+    pub const LAST: Place = Place { priority: u16::MAX, sequence: u64::MAX };
+
+    /// The key of the row in the store's queue table: sorts as (host, place).
+    #[must_use]
+    pub fn row_key(self, host: HostId) -> [u8; 14] {
+        let mut key = [0; 14];
+        let (id, rest) = key.split_at_mut(4);
+        let (priority, sequence) = rest.split_at_mut(2);
+        id.copy_from_slice(&host.to_be_bytes());
+        priority.copy_from_slice(&self.priority.to_be_bytes());
+        sequence.copy_from_slice(&self.sequence.to_be_bytes());
+        key
+    }
+
+    /// The inverse of [`Place::row_key`]; `None` for a key of another form.
+    #[must_use]
+    pub fn from_row_key(key: &[u8]) -> Option<(HostId, Self)> {
+        let (host, rest) = key.split_first_chunk::<4>()?;
+        let (priority, rest) = rest.split_first_chunk::<2>()?;
+        let sequence: &[u8; 8] = rest.try_into().ok()?;
+        let place = Self { priority: u16::from_be_bytes(*priority), sequence: u64::from_be_bytes(*sequence) };
+        Some((u32::from_be_bytes(*host), place))
+    }
+}
+
+/// A pending URL and how it was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// What to fetch.
+    pub url: CrawlUrl,
+    /// What is stored beside it.
+    pub path: Path,
+}
+
+/// How a URL was found, and what was tried.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Path {
+    /// Navigation hops from a seed.
+    pub depth: u16,
+    /// Hop letters from the seed (`L`, `E`, `R`), the last [`MAX_HOPS_SHOWN`] of them.
+    pub hops: String,
+    /// The page it was found on.
+    pub via: Option<String>,
+    /// What the last link was.
+    pub kind: LinkKind,
+    /// Requisite hops in a row up to here.
+    pub requisites: u8,
+    /// Redirects in a row up to here.
+    pub redirects: u8,
+    /// It lies outside the scope: a requisite of a page inside.
+    pub outside: bool,
+    /// The number of the seed, for a seed and what it redirects to.
+    pub seed: Option<u32>,
+    /// Requests that were made for it.
+    pub tries: u8,
+}
+
+/// Hop letters kept of a path; Heritrix shows as many.
+pub const MAX_HOPS_SHOWN: usize = 50;
+
+impl Path {
+    /// The path of a seed.
+    #[must_use]
+    pub fn seed(number: u32) -> Self {
+        Self {
+            depth: 0,
+            hops: String::new(),
+            via: None,
+            kind: LinkKind::Navigation,
+            requisites: 0,
+            redirects: 0,
+            outside: false,
+            seed: Some(number),
+            tries: 0,
+        }
+    }
+
+    /// The hop letters one hop further on.
+    #[must_use]
+    pub fn hops_to(&self, kind: LinkKind) -> String {
+        let skip = (self.hops.len() + 1).saturating_sub(MAX_HOPS_SHOWN);
+        self.hops.chars().skip(skip).chain([kind.letter()]).collect()
+    }
+}
+
+impl Item {
+    /// The row as stored.
+    #[must_use]
+    pub fn to_row(&self) -> Vec<u8> {
+        let row = postcard::to_stdvec(&(self.url.href(), &self.path));
+        #[expect(clippy::expect_used, reason = "plain data always encodes")]
+        row.expect("a row encodes")
+    }
+
+    /// The inverse of [`Item::to_row`].
+    ///
+    /// # Errors
+    /// What is wrong with the bytes.
+    pub fn from_row(bytes: &[u8], identity: &Identity) -> Result<Self, String> {
+        let (href, path): (String, Path) = postcard::from_bytes(bytes).map_err(|error| error.to_string())?;
+        let url = CrawlUrl::parse(&href, identity).map_err(|reject: Reject| format!("{href}: {reject}"))?;
+        Ok(Self { url, path })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn row_keys_sort_as_places() {
+        let places = [
+            Place::FIRST,
+            Place { priority: 0, sequence: 1 },
+            Place { priority: 0, sequence: 256 },
+            Place { priority: 1, sequence: 0 },
+            Place { priority: 256, sequence: 0 },
+            Place::LAST,
+        ];
+        for pair in places.windows(2) {
+            assert!(pair[0].row_key(7) < pair[1].row_key(7));
+            assert!(pair[1].row_key(7) < pair[0].row_key(8));
+        }
+        for place in places {
+            assert_eq!(Place::from_row_key(&place.row_key(9)), Some((9, place)));
+        }
+        assert_eq!(Place::from_row_key(b"short"), None);
+    }
+
+    #[test]
+    fn hops_are_the_last_fifty() {
+        let mut path = Path::seed(0);
+        for _ in 0..60 {
+            path.hops = path.hops_to(LinkKind::Navigation);
+        }
+        path.hops = path.hops_to(LinkKind::Redirect);
+        assert_eq!(path.hops.len(), MAX_HOPS_SHOWN);
+        assert!(path.hops.ends_with("LR"));
+    }
+}

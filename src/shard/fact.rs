@@ -1,0 +1,181 @@
+//! What the shard says of a finished piece of work: the changes that must survive.
+
+use serde::{Deserialize, Serialize};
+
+use super::host::HostRow;
+use crate::extract::LinkKind;
+use crate::frontier::{HostId, Item, Place};
+use crate::hash::Fingerprint;
+use crate::robots::Robots;
+use crate::stats::{Delta, LinkCounts};
+use crate::url::{CrawlUrl, Scheme};
+
+/// A request to be made now.
+#[derive(Debug, Clone)]
+pub struct Work {
+    /// Whose turn it is.
+    pub host: HostId,
+    /// What to fetch.
+    pub what: What,
+    /// Time since the end of the host's previous response in this run, microseconds.
+    pub gap_us: Option<u64>,
+}
+
+impl Work {
+    /// The address of the request.
+    #[must_use]
+    pub fn url(&self) -> &CrawlUrl {
+        match &self.what {
+            What::Page { item, .. } => &item.url,
+            What::Robots(errand) => &errand.url,
+        }
+    }
+}
+
+/// The two kinds of request.
+#[derive(Debug, Clone)]
+pub enum What {
+    /// An admitted URL.
+    Page {
+        /// Its place in the queue.
+        place: Place,
+        /// It.
+        item: Item,
+    },
+    /// A robots.txt, or where it redirected to.
+    Robots(Errand),
+}
+
+/// A robots.txt to be fetched for an origin, perhaps from another host.
+#[derive(Debug, Clone)]
+pub struct Errand {
+    /// The address.
+    pub url: CrawlUrl,
+    /// The host whose rules it holds.
+    pub owner: HostId,
+    /// The scheme of the owner's origin.
+    pub scheme: Scheme,
+    /// Redirects followed so far.
+    pub hop: u8,
+}
+
+/// A link that is in scope, ready for the seen-set.
+#[derive(Debug, Clone)]
+pub struct Link {
+    /// The address.
+    pub url: CrawlUrl,
+    /// Its fingerprint under the job's key.
+    pub print: Fingerprint,
+    /// What it is to its page.
+    pub kind: LinkKind,
+    /// Navigation hops from a seed.
+    pub depth: u16,
+    /// Requisite hops in a row.
+    pub requisites: u8,
+    /// Redirects in a row.
+    pub redirects: u8,
+    /// Outside the scope: a requisite of a page inside.
+    pub outside: bool,
+    /// The seed's number, for a redirected seed.
+    pub seed: Option<u32>,
+}
+
+/// How a request ended.
+#[derive(Debug, Clone)]
+pub enum End {
+    /// A response came.
+    Answered {
+        /// Its status.
+        status: u16,
+        /// Its media type.
+        mime: String,
+        /// The connection ended before the body did.
+        cut_short: bool,
+        /// The Retry-After it asked for.
+        retry_after: Option<std::time::Duration>,
+        /// Body bytes as received.
+        received: u64,
+        /// Body bytes after decoding.
+        decoded: u64,
+    },
+    /// None came.
+    Failed {
+        /// Why, as a short word.
+        reason: &'static str,
+        /// Why, for a person.
+        detail: String,
+        /// Another try may help.
+        retryable: bool,
+    },
+}
+
+/// What a robots.txt answer holds beyond its status.
+#[derive(Debug, Clone)]
+pub enum RobotsBody {
+    /// A file of rules.
+    Rules {
+        /// Parsed.
+        rules: Robots,
+        /// As received and decoded, cut at what is parsed.
+        bytes: Vec<u8>,
+    },
+    /// A redirect to an address that can be fetched.
+    Redirect(CrawlUrl),
+}
+
+/// A finished piece of work, as the visit hands it to the shard.
+#[derive(Debug)]
+pub struct Done {
+    /// What was asked for.
+    pub work: Work,
+    /// How it ended.
+    pub end: End,
+    /// When it ended: the host rests from here.
+    pub at: crate::clock::Time,
+    /// Links in scope.
+    pub links: Vec<Link>,
+    /// All links: `seen` and `admitted` are still zero.
+    pub counts: LinkCounts,
+    /// Links beyond the page's cap.
+    pub links_dropped: u64,
+    /// For a robots.txt.
+    pub robots: Option<RobotsBody>,
+}
+
+/// What came of a seed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SeedResult {
+    /// A response of this status was recorded.
+    Answered(u16),
+    /// It failed, and why.
+    Failed(String),
+    /// robots.txt forbids it.
+    Robots,
+}
+
+/// The changes of one step that must survive, all or none.
+#[derive(Debug, Default)]
+pub struct Fact {
+    /// Number of the fact, rising by one.
+    pub number: u64,
+    /// A row of the queue that is done with.
+    pub remove: Option<(HostId, Place)>,
+    /// New rows of the queue (a retry has a new place).
+    pub put: Vec<(HostId, Place, Vec<u8>)>,
+    /// Fingerprints of the admitted URLs, in order.
+    pub prints: Vec<Fingerprint>,
+    /// Hosts that changed.
+    pub hosts: Vec<(HostId, HostRow)>,
+    /// A robots.txt to be kept.
+    pub robots: Option<(HostId, Scheme, Vec<u8>)>,
+    /// What came of a seed.
+    pub seed: Option<(u32, SeedResult)>,
+    /// The seeds have been offered (their number).
+    pub seeds_offered: Option<u32>,
+    /// Addresses that widen the scope: where a seed redirected to.
+    pub widen: Option<String>,
+    /// The URL that was settled and the attempts it took, for the log.
+    pub tries: u8,
+    /// The counters' change.
+    pub delta: Delta,
+}

@@ -1,0 +1,241 @@
+//! What a finished request changes: the URL's fate, the host's mood and rest, the links it brought.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::fact::{Done, End, Fact, RobotsBody, SeedResult, What, Work};
+use super::host::{Access, Mood};
+use super::{Errand, ROBOTS_REDIRECTS, Shard};
+use crate::clock::Time;
+use crate::frontier::{HostId, Item, Place};
+use crate::politeness;
+use crate::robots::Robots;
+use crate::stats::Settled;
+
+/// How a request went, as the host's patience sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Health {
+    /// An answer to work with.
+    Good,
+    /// An answer, but one that asks for time (429, 503).
+    Busy,
+    /// A fault of the page rather than of the host (500, 502, 504, a body cut short).
+    Faulty,
+    /// No answer.
+    Dead,
+}
+
+/// Wait doubles with each failure in a row; a faulty page slows its host no further than this many.
+const FAULTY_MAX: u32 = 3;
+
+fn health(end: &End) -> Health {
+    match end {
+        End::Failed { .. } => Health::Dead,
+        End::Answered { status: 429 | 503, .. } => Health::Busy,
+        End::Answered { status: 500 | 502 | 504, .. } | End::Answered { cut_short: true, .. } => Health::Faulty,
+        End::Answered { .. } => Health::Good,
+    }
+}
+
+impl Shard {
+    /// Takes in a finished request and says what must be stored. `now` is when the loop saw it; the host rests from
+    /// `done.at`.
+    pub fn finish(&mut self, done: Done, now: Time) -> Fact {
+        let Done { work, end, at, links, counts, links_dropped, robots } = done;
+        let Work { host: id, what, gap_us } = work;
+        let mut fact = self.new_fact();
+        fact.delta.gap_us = gap_us;
+        fact.delta.links_dropped = links_dropped;
+        if let End::Answered { received, decoded, .. } = &end {
+            fact.delta.received = *received;
+            fact.delta.decoded = *decoded;
+        }
+        self.in_flight -= 1;
+        self.host(id).in_flight -= 1;
+        let health = health(&end);
+        match what {
+            What::Page { place, item } => {
+                self.change_mood(id, health, &end, &mut fact);
+                self.settle_page(id, place, item, &end, health, &mut fact, links, counts, now);
+            }
+            What::Robots(errand) => self.settle_robots(id, errand, &end, robots, &mut fact, at),
+        }
+        self.rest(id, &end, at, &mut fact);
+        let row = self.host(id).row();
+        fact.hosts.retain(|(other, _)| *other != id);
+        fact.hosts.push((id, row));
+        self.schedule(id);
+        fact
+    }
+
+    /// Failures in a row, and the end of a host's patience.
+    fn change_mood(&mut self, id: HostId, health: Health, end: &End, fact: &mut Fact) {
+        let most = self.settings.patience.max_failures;
+        let host = self.host(id);
+        if matches!(host.mood, Mood::Retired(_)) {
+            return;
+        }
+        let failures = host.failures() + 1;
+        host.mood = match health {
+            Health::Good => Mood::Sound,
+            Health::Faulty => Mood::Failing(failures.min(FAULTY_MAX)),
+            Health::Busy | Health::Dead if failures >= most => {
+                fact.delta.retired = true;
+                Mood::Retired(format!("host retired after {failures} failures in a row, the last: {}", said(end)))
+            }
+            Health::Busy | Health::Dead => Mood::Failing(failures),
+        };
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one finished request, taken apart one line above")]
+    fn settle_page(
+        &mut self,
+        id: HostId,
+        place: Place,
+        mut item: Item,
+        end: &End,
+        health: Health,
+        fact: &mut Fact,
+        links: Vec<super::Link>,
+        counts: crate::stats::LinkCounts,
+        now: Time,
+    ) {
+        self.host(id).queue.settled(place);
+        fact.remove = Some((id, place));
+        item.path.tries = item.path.tries.saturating_add(1);
+        fact.tries = item.path.tries;
+        let tries_left = u32::from(item.path.tries) <= self.settings.retries;
+        let may_help = !matches!(end, End::Failed { retryable: false, .. });
+        let retired = matches!(self.host(id).mood, Mood::Retired(_));
+        if health != Health::Good && tries_left && may_help && !retired {
+            fact.delta.settled = Settled::Retry;
+            self.push(id, item, &mut fact.put);
+            return;
+        }
+        match end {
+            End::Answered { status, mime, .. } => {
+                self.host(id).fetched += 1;
+                fact.delta.settled = Settled::Fetched { status: *status, mime: mime.clone() };
+                fact.seed = item.path.seed.map(|number| (number, SeedResult::Answered(*status)));
+                fact.widen = links.iter().find(|link| link.seed.is_some()).map(|link| link.url.href().to_owned());
+                self.admit(fact, links, counts, Some(&item), now);
+            }
+            End::Failed { reason, detail, .. } => {
+                fact.delta.settled = Settled::Failed { reason: (*reason).to_owned() };
+                fact.seed = item.path.seed.map(|number| (number, SeedResult::Failed(detail.clone())));
+            }
+        }
+    }
+
+    /// What an answer for a robots.txt means (RFC 9309 section 2.3.1).
+    fn settle_robots(
+        &mut self,
+        asked: HostId,
+        errand: Errand,
+        end: &End,
+        body: Option<RobotsBody>,
+        fact: &mut Fact,
+        at: Time,
+    ) {
+        fact.delta.settled = Settled::RobotsTxt;
+        let Errand { owner, scheme, hop, .. } = errand;
+        let tries = match self.host(owner).access(scheme) {
+            Access::Fetching(tries) => *tries,
+            _ => 0,
+        };
+        let access = match (end, body) {
+            (End::Answered { status: 200..=299, .. }, Some(RobotsBody::Rules { rules, bytes })) => {
+                fact.robots = Some((owner, scheme, bytes));
+                self.keep_rules(owner, scheme, rules, at, fact.number)
+            }
+            (End::Answered { status: 300..=399, .. }, Some(RobotsBody::Redirect(url))) if hop < ROBOTS_REDIRECTS => {
+                let target = self.host_of(&url, &mut fact.delta, at);
+                self.host(target).errands.push_back(Errand { url, owner, scheme, hop: hop + 1 });
+                self.schedule(target);
+                return;
+            }
+            (End::Answered { status: 429 | 500..=599, .. }, _) => self.robots_failed(owner, tries, end, fact, at),
+            (End::Answered { .. }, _) => Access::AllowAll(at),
+            (End::Failed { .. }, _) => self.robots_failed(owner, tries, end, fact, at),
+        };
+        self.change_mood_of_robots(asked, owner, end);
+        self.host(owner).set_access(scheme, access);
+        if owner != asked {
+            let row = self.host(owner).row();
+            fact.hosts.push((owner, row));
+            self.schedule(owner);
+        }
+    }
+
+    /// A host that answers is well; one that does not is slowed like any other request would.
+    fn change_mood_of_robots(&mut self, asked: HostId, owner: HostId, end: &End) {
+        let unwell = matches!(health(end), Health::Dead | Health::Busy | Health::Faulty);
+        for id in [asked, owner] {
+            let host = self.host(id);
+            match (&host.mood, unwell) {
+                (Mood::Retired(_), _) => {}
+                (_, true) => host.mood = Mood::Failing(host.failures() + u32::from(id == asked)),
+                (_, false) if id == asked => host.mood = Mood::Sound,
+                (_, false) => {}
+            }
+        }
+    }
+
+    fn keep_rules(&mut self, owner: HostId, scheme: crate::url::Scheme, rules: Robots, at: Time, fact: u64) -> Access {
+        let delay = rules.crawl_delay();
+        let longer = delay.is_some_and(|delay| delay > self.settings.patience.delay);
+        if longer {
+            self.host(owner).hold = fact;
+        }
+        let bytes = rules.memory_bytes();
+        self.host(owner).set_access(scheme, Access::Rules { at, rules: Some(Arc::new(rules)), delay });
+        self.remember_robots(owner, scheme, bytes);
+        self.host(owner).access(scheme).clone()
+    }
+
+    /// Asks again while tries are left. Then a host that never answered at all is given up, and one whose robots.txt
+    /// alone is broken is taken to disallow everything.
+    fn robots_failed(&mut self, owner: HostId, tries: u32, end: &End, fact: &mut Fact, at: Time) -> Access {
+        let may_help = !matches!(end, End::Failed { retryable: false, .. });
+        if tries < self.settings.retries && may_help {
+            return Access::Due(tries + 1);
+        }
+        let host = self.host(owner);
+        if matches!(end, End::Failed { .. }) && host.fetched == 0 {
+            host.mood = Mood::Retired(said(end));
+            fact.delta.retired = true;
+            return Access::Due(0);
+        }
+        Access::DisallowAll(at)
+    }
+
+    /// The host's rest after a request that ended at `at`.
+    fn rest(&mut self, id: HostId, end: &End, at: Time, fact: &mut Fact) {
+        let delay = self.delay(id);
+        let failures = self.host(id).failures();
+        let asked_for = match end {
+            End::Answered { retry_after, status: 429 | 500..=599 | 300..=399, .. } => *retry_after,
+            _ => None,
+        };
+        let due = politeness::next_due(&self.settings.patience, delay, at, asked_for, failures);
+        let number = fact.number;
+        let host = self.host(id);
+        if matches!(host.mood, Mood::Retired(_)) {
+            // nothing more is asked of it: what waits is only written down
+            host.due = at;
+        } else {
+            host.due = host.due.max(due);
+        }
+        host.rested_from = Some(host.rested_from.map_or(at, |end| end.max(at)));
+        if asked_for.is_some_and(|wait| wait > Duration::ZERO) {
+            host.hold = number;
+        }
+    }
+}
+
+fn said(end: &End) -> String {
+    match end {
+        End::Failed { detail, .. } => detail.clone(),
+        End::Answered { status, .. } => format!("HTTP status {status}"),
+    }
+}

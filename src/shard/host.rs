@@ -1,0 +1,223 @@
+//! One host: its queue, its rules, its mood.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::fact::Errand;
+use crate::clock::Time;
+use crate::frontier::Place;
+use crate::frontier::queue::Queue;
+use crate::robots::Robots;
+use crate::url::Scheme;
+
+/// How long a robots.txt is believed (RFC 9309 section 2.4).
+pub const ROBOTS_LIFE: Duration = Duration::from_secs(24 * 3600);
+
+/// What is known of one origin's robots.txt.
+#[derive(Debug, Clone)]
+pub enum Access {
+    /// To be fetched; how often that failed before.
+    Due(u32),
+    /// Being fetched; how often that failed before.
+    Fetching(u32),
+    /// Rules. Their text is in the store; the parsed form may have left memory.
+    Rules {
+        /// When they were fetched.
+        at: Time,
+        /// Parsed.
+        rules: Option<Arc<Robots>>,
+        /// Their Crawl-delay.
+        delay: Option<Duration>,
+    },
+    /// There is no robots.txt (4xx).
+    AllowAll(Time),
+    /// It could not be had (5xx, unreachable).
+    DisallowAll(Time),
+}
+
+/// [`Access`] as stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub enum StoredAccess {
+    /// To be asked.
+    #[default]
+    Unknown,
+    /// The text is in the robots table; when it was fetched, and its Crawl-delay in microseconds.
+    Rules(Time, Option<u64>),
+    /// See [`Access::AllowAll`].
+    AllowAll(Time),
+    /// See [`Access::DisallowAll`].
+    DisallowAll(Time),
+}
+
+impl Access {
+    fn stored(&self) -> StoredAccess {
+        match self {
+            Self::Due(_) | Self::Fetching(_) => StoredAccess::Unknown,
+            Self::Rules { at, delay, .. } => {
+                StoredAccess::Rules(*at, delay.map(|d| u64::try_from(d.as_micros()).unwrap_or(u64::MAX)))
+            }
+            Self::AllowAll(at) => StoredAccess::AllowAll(*at),
+            Self::DisallowAll(at) => StoredAccess::DisallowAll(*at),
+        }
+    }
+
+    fn from_stored(stored: StoredAccess) -> Self {
+        match stored {
+            StoredAccess::Unknown => Self::Due(0),
+            StoredAccess::Rules(at, delay) => {
+                Self::Rules { at, rules: None, delay: delay.map(Duration::from_micros) }
+            }
+            StoredAccess::AllowAll(at) => Self::AllowAll(at),
+            StoredAccess::DisallowAll(at) => Self::DisallowAll(at),
+        }
+    }
+}
+
+/// A host as stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostRow {
+    /// The host key.
+    pub name: String,
+    /// Not to be asked before.
+    pub due: Time,
+    /// Failures in a row.
+    pub failures: u32,
+    /// Why it was given up, if it was.
+    pub retired: Option<String>,
+    /// URLs fetched.
+    pub fetched: u64,
+    /// No pending row stands before this place.
+    pub low: Place,
+    /// robots.txt of `http` and of `https`.
+    pub access: [StoredAccess; 2],
+}
+
+/// Is the host well?
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Mood {
+    /// The last request was answered.
+    #[default]
+    Sound,
+    /// So many requests in a row failed.
+    Failing(u32),
+    /// Given up, and why.
+    Retired(String),
+}
+
+/// A host in memory.
+#[derive(Debug)]
+pub struct Host {
+    pub(super) name: String,
+    pub(super) queue: Queue,
+    pub(super) errands: VecDeque<Errand>,
+    pub(super) access: [Access; 2],
+    pub(super) mood: Mood,
+    pub(super) in_flight: usize,
+    /// Stands in the heap.
+    pub(super) scheduled: bool,
+    /// Not to be asked before.
+    pub(super) due: Time,
+    /// End of the last response in this run.
+    pub(super) rested_from: Option<Time>,
+    /// Not to be asked before the fact of this number is durable.
+    pub(super) hold: u64,
+    pub(super) fetched: u64,
+    /// The `low` that the store knows.
+    pub(super) low: Place,
+    /// The page budget is used up.
+    pub(super) spent: bool,
+}
+
+impl Host {
+    pub(super) fn new(name: String, due: Time) -> Self {
+        Self {
+            name,
+            queue: Queue::default(),
+            errands: VecDeque::new(),
+            access: [Access::Due(0), Access::Due(0)],
+            mood: Mood::Sound,
+            in_flight: 0,
+            scheduled: false,
+            due,
+            rested_from: None,
+            hold: 0,
+            fetched: 0,
+            low: Place::LAST,
+            spent: false,
+        }
+    }
+
+    pub(super) fn from_row(row: HostRow, has_rows: bool, due: Time) -> Self {
+        let mut host = Self::new(row.name, due);
+        if has_rows {
+            host.queue = Queue::in_store(row.low);
+        }
+        host.low = row.low;
+        host.access = row.access.map(Access::from_stored);
+        host.fetched = row.fetched;
+        host.mood = match (row.retired, row.failures) {
+            (Some(why), _) => Mood::Retired(why),
+            (None, 0) => Mood::Sound,
+            (None, n) => Mood::Failing(n),
+        };
+        host
+    }
+
+    /// The row to be stored with a fact about this host; the store then knows its cursor.
+    pub(super) fn row(&mut self) -> HostRow {
+        self.low = self.queue.low().unwrap_or(Place::LAST);
+        HostRow {
+            name: self.name.clone(),
+            due: self.due,
+            failures: self.failures(),
+            retired: match &self.mood {
+                Mood::Retired(why) => Some(why.clone()),
+                _ => None,
+            },
+            fetched: self.fetched,
+            low: self.low,
+            access: [self.access[0].stored(), self.access[1].stored()],
+        }
+    }
+
+    pub(super) fn failures(&self) -> u32 {
+        match self.mood {
+            Mood::Failing(n) => n,
+            Mood::Sound | Mood::Retired(_) => 0,
+        }
+    }
+
+    /// The longest Crawl-delay of its origins.
+    pub(super) fn crawl_delay(&self) -> Option<Duration> {
+        self.access
+            .iter()
+            .filter_map(|access| match access {
+                Access::Rules { delay, .. } => *delay,
+                _ => None,
+            })
+            .max()
+    }
+
+    /// Something waits that has not run out of budget.
+    pub(super) fn has_work(&self) -> bool {
+        !self.errands.is_empty() || (!self.queue.is_empty() && !self.spent)
+    }
+
+    pub(super) fn access(&self, scheme: Scheme) -> &Access {
+        &self.access[slot(scheme)]
+    }
+
+    pub(super) fn set_access(&mut self, scheme: Scheme, access: Access) {
+        self.access[slot(scheme)] = access;
+    }
+}
+
+fn slot(scheme: Scheme) -> usize {
+    match scheme {
+        Scheme::Http => 0,
+        Scheme::Https => 1,
+    }
+}

@@ -1,0 +1,537 @@
+//! The owner of a set of hosts: seen-set, queues and politeness in one place, without a lock.
+//!
+//! Pure: no clock, no I/O, no async. The loop asks [`Shard::next`] what may start now, hands back what came of it to
+//! [`Shard::finish`], and gives the [`Fact`] that this returns to the ledger. Every request of any kind passes `next`:
+//! robots.txt is the first work of a host, redirects come back as links, retries as pending work.
+//!
+//! Invariants: a host has at most `per_host` requests in flight; none starts before the host is due; a host that
+//! waits for anything but time (an answer in flight, a refill) is not in the heap and enters it when that arrives.
+
+pub mod fact;
+mod finish;
+mod host;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use fact::{Done, End, Errand, Fact, Link, RobotsBody, SeedResult, What, Work};
+pub use host::{HostRow, ROBOTS_LIFE, StoredAccess};
+use host::{Access, Host, Mood};
+
+use crate::clock::Time;
+use crate::frontier::ready::Ready;
+use crate::frontier::{HostId, Item, Path, Place};
+use crate::politeness::{self, GlobalPace, Patience};
+use crate::robots::Robots;
+use crate::seen::SeenSet;
+use crate::stats::{Delta, LinkCounts, Settled};
+use crate::url::{CrawlUrl, Scheme};
+
+/// Items of all queues kept in memory, at most (about 300 bytes each).
+pub const WINDOW_ITEMS: usize = 100_000;
+/// Bytes of parsed robots.txt kept in memory; beyond it they are read from the store again when they are needed.
+pub const ROBOTS_CACHE_BYTES: usize = 16 << 20;
+/// Redirects followed from a robots.txt (RFC 9309 section 2.3.1.2).
+pub const ROBOTS_REDIRECTS: u8 = 5;
+/// How long a host waits for a fact to become durable before it is looked at again.
+const HOLD_STEP: Duration = Duration::from_millis(20);
+
+/// The settings of a shard.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Pace and patience.
+    pub patience: Patience,
+    /// Obey robots.txt.
+    pub robots: bool,
+    /// The product token that robots.txt speaks to.
+    pub agent: String,
+    /// Requests in flight to one host.
+    pub per_host: usize,
+    /// Tries after the first.
+    pub retries: u32,
+    /// URLs fetched of one host at most.
+    pub max_pages_per_host: Option<u64>,
+}
+
+/// What the loop does next.
+#[derive(Debug)]
+pub enum Next {
+    /// Make this request.
+    Start(Box<Work>),
+    /// Ask the store for this host's rows after this place, and for its robots.txt files if said.
+    Refill {
+        /// The host.
+        host: HostId,
+        /// Rows after this place; `None` if only robots.txt is wanted.
+        after: Option<Place>,
+        /// The origins whose robots.txt is wanted.
+        robots: Option<Scheme>,
+    },
+    /// A URL was settled without a request.
+    Settle(Box<Settlement>),
+    /// Nothing may start before this time.
+    NotBefore(Time),
+    /// Nothing may start before something in flight comes back.
+    Blocked,
+    /// Nothing is left.
+    Empty,
+}
+
+/// A URL settled without a request.
+#[derive(Debug)]
+pub struct Settlement {
+    /// The change to be stored.
+    pub fact: Fact,
+    /// The URL.
+    pub item: Item,
+    /// Why, for the log.
+    pub why: String,
+    /// It is robots.txt that forbids it.
+    pub robots: bool,
+}
+
+/// The owner of a set of hosts.
+pub struct Shard {
+    settings: Settings,
+    seen: Box<dyn SeenSet>,
+    hosts: Vec<Host>,
+    names: HashMap<Box<str>, HostId>,
+    ready: Ready,
+    pace: GlobalPace,
+    /// Refills to ask for before anything else.
+    wishes: Vec<(HostId, Option<Place>, Option<Scheme>)>,
+    next_sequence: u64,
+    facts: u64,
+    durable: u64,
+    in_flight: usize,
+    refilling: usize,
+    window: usize,
+    robots_bytes: usize,
+    robots_order: std::collections::VecDeque<(HostId, Scheme)>,
+    /// After a resume no host is asked before this time: the run before may have asked it a moment ago.
+    hold_until: Time,
+    new_flags: Vec<bool>,
+}
+
+impl Shard {
+    /// A shard without hosts. Sequence numbers and host ids go on from what the store holds.
+    #[must_use]
+    pub fn new(settings: Settings, seen: Box<dyn SeenSet>, next_sequence: u64, hold_until: Time) -> Self {
+        let pace = GlobalPace::new(settings.patience.global_rate);
+        Self {
+            settings,
+            seen,
+            hosts: Vec::new(),
+            names: HashMap::new(),
+            ready: Ready::default(),
+            pace,
+            wishes: Vec::new(),
+            next_sequence: next_sequence.max(1),
+            facts: 0,
+            durable: 0,
+            in_flight: 0,
+            refilling: 0,
+            window: 0,
+            robots_bytes: 0,
+            robots_order: std::collections::VecDeque::new(),
+            hold_until,
+            new_flags: Vec::new(),
+        }
+    }
+
+    /// Takes in a host of an earlier run, in order of their ids. It is held its own delay first, and not longer than
+    /// the longest wait, whatever the clock did meanwhile.
+    pub fn load_host(&mut self, row: HostRow, has_rows: bool, now: Time) {
+        let id = self.id(self.hosts.len());
+        let row_due = row.due;
+        let mut host = Host::from_row(row, has_rows, now);
+        let delay = politeness::host_delay(&self.settings.patience, host.crawl_delay());
+        let longest = now + self.settings.patience.max_wait.max(delay);
+        host.due = row_due.min(longest).max(now + delay).max(self.hold_until);
+        self.names.insert(host.name.as_str().into(), id);
+        self.hosts.push(host);
+        self.schedule(id);
+    }
+
+    #[expect(clippy::unused_self, reason = "reads as what it is")]
+    fn id(&self, index: usize) -> HostId {
+        #[expect(clippy::expect_used, reason = "2^32 hosts do not fit into memory")]
+        HostId::try_from(index).expect("fewer than 2^32 hosts")
+    }
+
+    fn host(&mut self, id: HostId) -> &mut Host {
+        #[expect(clippy::expect_used, reason = "ids are handed out by this shard and never taken back")]
+        self.hosts.get_mut(id as usize).expect("a host of this shard")
+    }
+
+    fn schedule(&mut self, id: HostId) {
+        let host = self.host(id);
+        if host.scheduled || !host.has_work() {
+            return;
+        }
+        host.scheduled = true;
+        let due = host.due;
+        self.ready.schedule(id, due);
+    }
+
+    /// What may start at `now`.
+    pub fn next(&mut self, now: Time) -> Next {
+        loop {
+            if let Some((host, after, robots)) = self.wishes.pop() {
+                self.refilling += 1;
+                return Next::Refill { host, after, robots };
+            }
+            let Some(id) = self.ready.pop_due(now) else {
+                return match self.ready.peek() {
+                    Some((due, _)) => Next::NotBefore(due),
+                    None if self.in_flight + self.refilling > 0 => Next::Blocked,
+                    None => Next::Empty,
+                };
+            };
+            self.host(id).scheduled = false;
+            if let Some(next) = self.turn(id, now) {
+                return next;
+            }
+        }
+    }
+
+    /// One host's turn. `None` if it has nothing to start now; it is then scheduled for when it may have.
+    fn turn(&mut self, id: HostId, now: Time) -> Option<Next> {
+        let durable = self.durable;
+        let per_host = self.settings.per_host;
+        let host = self.host(id);
+        if host.in_flight >= per_host {
+            return None;
+        }
+        if host.due > now {
+            self.schedule(id);
+            return None;
+        }
+        if host.hold > durable {
+            // what this host asked of us is not on disk yet: a kill now would make us forget it
+            host.due = now + HOLD_STEP;
+            self.schedule(id);
+            return None;
+        }
+        if let Some(errand) = host.errands.front().cloned() {
+            return self.start(id, now, |host| {
+                host.errands.pop_front();
+                What::Robots(errand)
+            });
+        }
+        let Some((_, item)) = host.queue.front() else {
+            self.refill(id, None);
+            return None;
+        };
+        let scheme = item.url.scheme();
+        if let Mood::Retired(why) = &host.mood {
+            let why = why.clone();
+            return Some(self.settle(id, why, false));
+        }
+        if !self.settings.robots {
+            return self.start_page(id, now);
+        }
+        let path = item.url.path_and_query().to_owned();
+        let believed = |at: Time| now.since(at) < ROBOTS_LIFE;
+        let host = self.host(id);
+        match host.access(scheme) {
+            Access::Fetching(_) => None,
+            Access::AllowAll(at) if believed(*at) => self.start_page(id, now),
+            Access::DisallowAll(at) if believed(*at) => {
+                Some(self.settle(id, "robots.txt could not be had".to_owned(), true))
+            }
+            Access::Rules { at, rules: Some(rules), .. } if believed(*at) => {
+                let rules = Arc::clone(rules);
+                if rules.allows(&path) {
+                    return self.start_page(id, now);
+                }
+                let line = rules.deciding_line(&path).map(|(n, line)| format!("robots.txt:{n}: {line}"));
+                Some(self.settle(id, line.unwrap_or_else(|| "robots.txt".to_owned()), true))
+            }
+            Access::Rules { at, rules: None, .. } if believed(*at) => {
+                self.refill(id, Some(scheme));
+                None
+            }
+            Access::Due(_) | Access::AllowAll(_) | Access::DisallowAll(_) | Access::Rules { .. } => {
+                let tries = if let Access::Due(tries) = host.access(scheme) { *tries } else { 0 };
+                let url = host.queue.front().map(|(_, item)| item.url.robots_txt())?;
+                let errand = Errand { url, owner: id, scheme, hop: 0 };
+                self.start(id, now, |host| {
+                    host.set_access(scheme, Access::Fetching(tries));
+                    What::Robots(errand)
+                })
+            }
+        }
+    }
+
+    fn start_page(&mut self, id: HostId, now: Time) -> Option<Next> {
+        if let Some(most) = self.settings.max_pages_per_host {
+            let host = self.host(id);
+            if host.fetched + host.in_flight as u64 >= most {
+                if host.in_flight == 0 {
+                    host.spent = true;
+                }
+                return None;
+            }
+        }
+        self.host(id).queue.front()?;
+        let next = self.start(id, now, |host| {
+            #[expect(clippy::expect_used, reason = "the front was there three lines above")]
+            let (place, item) = host.queue.pop().expect("a front");
+            What::Page { place, item }
+        })?;
+        self.window = self.window.saturating_sub(1);
+        self.prefetch(id);
+        Some(next)
+    }
+
+    /// Starts a request of a host that is due, unless the global pace says later.
+    fn start(&mut self, id: HostId, now: Time, take: impl FnOnce(&mut Host) -> What) -> Option<Next> {
+        if let Err(due) = self.pace.take(now) {
+            self.host(id).due = due;
+            self.schedule(id);
+            return None;
+        }
+        let delay = self.delay(id);
+        let per_host = self.settings.per_host;
+        let host = self.host(id);
+        let what = take(host);
+        let gap_us = host.rested_from.map(|end| u64::try_from(now.since(end).as_micros()).unwrap_or(u64::MAX));
+        host.in_flight += 1;
+        if host.in_flight < per_host {
+            host.due = now + delay;
+            self.schedule(id);
+        }
+        self.in_flight += 1;
+        Some(Next::Start(Box::new(Work { host: id, what, gap_us })))
+    }
+
+    fn delay(&mut self, id: HostId) -> Duration {
+        let crawl_delay = self.host(id).crawl_delay();
+        politeness::host_delay(&self.settings.patience, crawl_delay)
+    }
+
+    /// Settles the first URL of a host without a request.
+    fn settle(&mut self, id: HostId, why: String, robots: bool) -> Next {
+        let mut fact = self.new_fact();
+        let host = self.host(id);
+        #[expect(clippy::expect_used, reason = "called only when there is a front")]
+        let (place, item) = host.queue.pop().expect("a front");
+        host.queue.settled(place);
+        fact.remove = Some((id, place));
+        let seed = if robots { SeedResult::Robots } else { SeedResult::Failed(why.clone()) };
+        fact.seed = item.path.seed.map(|number| (number, seed));
+        let reason = "host retired".to_owned();
+        fact.delta.settled = if robots { Settled::Robots } else { Settled::Failed { reason } };
+        fact.tries = item.path.tries;
+        self.window = self.window.saturating_sub(1);
+        self.prefetch(id);
+        self.schedule(id);
+        Next::Settle(Box::new(Settlement { fact, item, why, robots }))
+    }
+
+    fn new_fact(&mut self) -> Fact {
+        self.facts += 1;
+        Fact { number: self.facts, ..Fact::default() }
+    }
+
+    fn prefetch(&mut self, id: HostId) {
+        if let Some(after) = self.host(id).queue.wants_refill() {
+            self.wishes.push((id, Some(after), None));
+        }
+    }
+
+    /// Asks the store for rows (if the head ran low) and for a robots.txt.
+    fn refill(&mut self, id: HostId, robots: Option<Scheme>) {
+        let after = self.host(id).queue.wants_refill();
+        if after.is_some() || robots.is_some() {
+            self.wishes.push((id, after, robots));
+        }
+    }
+
+    /// The store's answer to [`Next::Refill`]: rows in order (`None` if none were asked for), whether they were all,
+    /// and the robots.txt that was asked for (`None` also if the store has none).
+    pub fn refilled(
+        &mut self,
+        id: HostId,
+        rows: Option<(Vec<(Place, Item)>, bool)>,
+        robots: Option<(Scheme, Option<Vec<u8>>)>,
+    ) {
+        self.refilling -= 1;
+        let agent = self.settings.agent.clone();
+        let mut cached = None;
+        let host = self.host(id);
+        let before = host.queue.in_memory();
+        if let Some((rows, complete)) = rows {
+            host.queue.refilled(rows, complete);
+        }
+        let after = host.queue.in_memory();
+        if let Some((scheme, bytes)) = robots {
+            match (host.access(scheme).clone(), bytes) {
+                (Access::Rules { at, delay, .. }, Some(bytes)) => {
+                    let rules = Robots::parse(&bytes, &agent);
+                    cached = Some((scheme, rules.memory_bytes()));
+                    host.set_access(scheme, Access::Rules { at, rules: Some(Arc::new(rules)), delay });
+                }
+                (Access::Rules { .. }, None) => host.set_access(scheme, Access::Due(0)),
+                _ => {}
+            }
+        }
+        self.window = (self.window + after).saturating_sub(before);
+        if let Some((scheme, bytes)) = cached {
+            self.remember_robots(id, scheme, bytes);
+        }
+        self.schedule(id);
+    }
+
+    /// Counts parsed rules against the cache's bound and lets the oldest go.
+    fn remember_robots(&mut self, id: HostId, scheme: Scheme, bytes: usize) {
+        self.robots_bytes += bytes;
+        self.robots_order.push_back((id, scheme));
+        while self.robots_bytes > ROBOTS_CACHE_BYTES && self.robots_order.len() > 1 {
+            let Some((old, scheme)) = self.robots_order.pop_front() else { break };
+            let host = self.host(old);
+            if let Access::Rules { at, rules: Some(rules), delay } = host.access(scheme).clone() {
+                host.set_access(scheme, Access::Rules { at, rules: None, delay });
+                self.robots_bytes = self.robots_bytes.saturating_sub(rules.memory_bytes());
+            }
+        }
+    }
+
+    /// All facts up to this number survive a crash now.
+    pub fn durable(&mut self, number: u64) {
+        self.durable = number;
+    }
+
+    /// Offers the seeds, in order: the first fact of a job.
+    pub fn offer_seeds(&mut self, seeds: Vec<Link>, counts: LinkCounts, now: Time) -> Fact {
+        let mut fact = self.new_fact();
+        fact.seeds_offered = Some(u32::try_from(seeds.len()).unwrap_or(u32::MAX));
+        self.admit(&mut fact, seeds, counts, None, now);
+        fact
+    }
+
+    /// Tests links against the seen-set and queues the new ones.
+    fn admit(&mut self, fact: &mut Fact, links: Vec<Link>, counts: LinkCounts, from: Option<&Item>, now: Time) {
+        fact.delta.links = counts;
+        let (asked, prerequisites): (Vec<Link>, Vec<Link>) =
+            links.into_iter().partition(|link| !(self.settings.robots && link.url.path_and_query() == "/robots.txt"));
+        // a robots.txt is fetched as the first work of its host: a link to it asks for nothing more
+        fact.delta.links.seen += prerequisites.len() as u64;
+        let prints: Vec<_> = asked.iter().map(|link| link.print).collect();
+        let mut flags = std::mem::take(&mut self.new_flags);
+        self.seen.insert_batch(&prints, &mut flags);
+        let mut changed = Vec::new();
+        for (link, new) in asked.into_iter().zip(&flags) {
+            if !*new {
+                fact.delta.links.seen += 1;
+                continue;
+            }
+            fact.delta.links.admitted += 1;
+            fact.prints.push(link.print);
+            let path = Path {
+                depth: link.depth,
+                hops: from.map_or_else(String::new, |item| item.path.hops_to(link.kind)),
+                via: from.map(|item| item.url.href().to_owned()),
+                kind: link.kind,
+                requisites: link.requisites,
+                redirects: link.redirects,
+                outside: link.outside,
+                seed: link.seed,
+                tries: 0,
+            };
+            let id = self.host_of(&link.url, &mut fact.delta, now);
+            if self.push(id, Item { url: link.url, path }, &mut fact.put) {
+                changed.push(id);
+            }
+        }
+        self.new_flags = flags;
+        for id in changed {
+            let row = self.host(id).row();
+            fact.hosts.push((id, row));
+        }
+    }
+
+    fn host_of(&mut self, url: &CrawlUrl, delta: &mut Delta, now: Time) -> HostId {
+        if let Some(id) = self.names.get(url.host_key()) {
+            return *id;
+        }
+        let id = self.id(self.hosts.len());
+        delta.hosts += 1;
+        self.names.insert(url.host_key().into(), id);
+        self.hosts.push(Host::new(url.host_key().to_owned(), now.max(self.hold_until)));
+        id
+    }
+
+    /// Queues an item; tells whether the host's row must be stored, because its cursor must go back.
+    fn push(&mut self, id: HostId, item: Item, put: &mut Vec<(HostId, Place, Vec<u8>)>) -> bool {
+        let place = Place { priority: item.path.depth, sequence: self.next_sequence };
+        self.next_sequence += 1;
+        put.push((id, place, item.to_row()));
+        let keep = self.window < WINDOW_ITEMS;
+        let host = self.host(id);
+        let before = host.queue.in_memory();
+        host.queue.push(place, item, keep);
+        let after = host.queue.in_memory();
+        let stored = host.low;
+        if place < stored {
+            host.low = place;
+        }
+        self.window = (self.window + after).saturating_sub(before);
+        if self.host(id).in_flight < self.settings.per_host {
+            self.schedule(id);
+        }
+        place < stored
+    }
+}
+
+/// What the loop and the report want to know.
+impl Shard {
+    /// The seen-set.
+    #[must_use]
+    pub fn seen(&self) -> &dyn SeenSet {
+        self.seen.as_ref()
+    }
+
+    /// The seen-set, to grow it.
+    pub fn seen_mut(&mut self) -> &mut dyn SeenSet {
+        self.seen.as_mut()
+    }
+
+    /// Puts a larger seen-set in place of the present one.
+    pub fn replace_seen(&mut self, seen: Box<dyn SeenSet>) {
+        self.seen = seen;
+    }
+
+    /// Requests in flight.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// Hosts in the heap.
+    #[must_use]
+    pub fn scheduled(&self) -> usize {
+        self.ready.len()
+    }
+
+    /// Hosts known.
+    #[must_use]
+    pub fn hosts(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// When the next host comes due, and which.
+    #[must_use]
+    pub fn next_due(&self) -> Option<(Time, &str)> {
+        let (due, id) = self.ready.peek()?;
+        self.hosts.get(id as usize).map(|host| (due, host.name.as_str()))
+    }
+
+    /// Has a host used up its page budget with URLs left?
+    #[must_use]
+    pub fn any_spent(&self) -> bool {
+        self.hosts.iter().any(|host| host.spent)
+    }
+}

@@ -1,0 +1,219 @@
+//! A page's raw links → addresses in scope, with their fingerprints. Normalize comes before scope.
+
+use std::collections::HashSet;
+use std::sync::{PoisonError, RwLock};
+
+use crate::extract::{LinkKind, Links};
+use crate::frontier::Item;
+use crate::hash::HashKey;
+use crate::scope::{OutReason, Scope, Verdict};
+use crate::shard::Link;
+use crate::stats::LinkCounts;
+use crate::url::{Base, CrawlUrl, Identity, Reject};
+
+/// Redirects in a row that are followed.
+pub const MAX_REDIRECTS: u8 = 10;
+/// Requisite hops in a row that stay at their page's depth (frames in frames, imports of imports).
+pub const MAX_REQUISITE_HOPS: u8 = 5;
+
+/// What judging needs to know.
+#[derive(Debug)]
+pub struct Judge {
+    /// The rules of scope; a redirected seed widens them.
+    pub scope: RwLock<Scope>,
+    /// The rules of identity.
+    pub identity: Identity,
+    /// The job's key.
+    pub key: HashKey,
+    /// Follow requisites.
+    pub requisites: bool,
+}
+
+/// Links in scope, and what became of the others.
+#[derive(Debug, Default)]
+pub struct Judged {
+    /// In scope, in document order.
+    pub links: Vec<Link>,
+    /// `seen` and `admitted` are left to the shard.
+    pub counts: LinkCounts,
+}
+
+impl Judge {
+    /// Judges the links of a page. A text that stands on the page twice with the same meaning is judged once and
+    /// counted as seen from then on.
+    #[must_use]
+    pub fn judge(&self, page: &Item, found: &Links<'_>) -> Judged {
+        let mut judged = Judged::default();
+        let base = Base::of(&page.url, found.base.as_deref());
+        let mut texts = HashSet::with_capacity(found.links.len());
+        for link in &found.links {
+            judged.counts.found += 1;
+            if !texts.insert((link.raw.as_ref(), link.kind)) {
+                judged.counts.seen += 1;
+                continue;
+            }
+            match CrawlUrl::join(&base, &link.raw, &self.identity) {
+                Ok(url) => self.judge_one(page, url, link.kind, &mut judged),
+                Err(Reject::Scheme(_)) => judged.counts.out_of_scope += 1,
+                Err(Reject::Malformed(_) | Reject::TooLong(_)) => judged.counts.malformed += 1,
+            }
+        }
+        judged
+    }
+
+    fn judge_one(&self, page: &Item, url: CrawlUrl, kind: LinkKind, judged: &mut Judged) {
+        let path = &page.path;
+        let requisite = matches!(kind, LinkKind::Requisite | LinkKind::Stylesheet);
+        if requisite && !self.requisites {
+            judged.counts.out_of_scope += 1;
+            return;
+        }
+        let redirects = if kind == LinkKind::Redirect { path.redirects + 1 } else { 0 };
+        if redirects > MAX_REDIRECTS {
+            judged.counts.trap += 1;
+            return;
+        }
+        let requisites = match kind {
+            LinkKind::Requisite | LinkKind::Stylesheet => path.requisites + 1,
+            LinkKind::Redirect => path.requisites,
+            LinkKind::Navigation => 0,
+        };
+        let deep_frame = requisite && requisites > MAX_REQUISITE_HOPS;
+        let further = kind == LinkKind::Navigation || deep_frame;
+        let depth = path.depth.saturating_add(u16::from(further));
+        let requisites = if deep_frame { 0 } else { requisites };
+        let verdict = self.scope.read().unwrap_or_else(PoisonError::into_inner).judge(&url, depth);
+        let outside = match verdict {
+            Verdict::In => false,
+            Verdict::Out(OutReason::Scope) if follows_outside(page, kind) => true,
+            Verdict::Out(_) => {
+                judged.counts.out_of_scope += 1;
+                return;
+            }
+        };
+        let seed = if kind == LinkKind::Redirect { path.seed } else { None };
+        let print = self.key.fingerprint(url.canonical().as_bytes());
+        judged.links.push(Link { url, print, kind, depth, requisites, redirects, outside, seed });
+    }
+}
+
+/// May a link that is outside the scope be followed? A requisite of a page inside, one hop beyond the scope; what a
+/// stylesheet out there imports or shows belongs to the same page; so does where a requisite redirects to; and where a
+/// seed redirects to is the seed.
+fn follows_outside(page: &Item, kind: LinkKind) -> bool {
+    let path = &page.path;
+    match kind {
+        LinkKind::Navigation => false,
+        LinkKind::Requisite | LinkKind::Stylesheet => !path.outside || path.kind == LinkKind::Stylesheet,
+        LinkKind::Redirect => path.seed.is_some() || path.outside || path.requisites > 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::extract::RawLink;
+    use crate::frontier::Path;
+    use crate::scope::ScopeKind;
+
+    fn judge(requisites: bool) -> Judge {
+        let identity = Identity::default();
+        let mut scope = Scope::new(ScopeKind::Host, &[], &[], Some(2)).unwrap();
+        scope.add_seed(&CrawlUrl::parse("http://in.test/", &identity).unwrap());
+        Judge { scope: RwLock::new(scope), identity, key: HashKey([1; 16]), requisites }
+    }
+
+    fn page(url: &str, change: impl FnOnce(&mut Path)) -> Item {
+        let mut path = Path::seed(0);
+        path.seed = None;
+        change(&mut path);
+        Item { url: CrawlUrl::parse(url, &Identity::default()).unwrap(), path }
+    }
+
+    fn links<'a>(raw: &[(&'a str, LinkKind)]) -> Links<'a> {
+        let links = raw.iter().map(|(raw, kind)| RawLink { raw: (*raw).into(), kind: *kind }).collect();
+        Links { links, ..Links::default() }
+    }
+
+    #[test]
+    fn every_link_is_counted_once() {
+        let found = links(&[
+            ("/a", LinkKind::Navigation),
+            ("/a", LinkKind::Navigation),
+            ("mailto:x@y", LinkKind::Navigation),
+            ("http://[", LinkKind::Navigation),
+            ("http://out.test/", LinkKind::Navigation),
+            ("http://out.test/i.png", LinkKind::Requisite),
+        ]);
+        let judged = judge(true).judge(&page("http://in.test/", |_| {}), &found);
+        let hrefs: Vec<_> = judged.links.iter().map(|link| (link.url.href(), link.outside)).collect();
+        assert_eq!(hrefs, [("http://in.test/a", false), ("http://out.test/i.png", true)]);
+        let counts = judged.counts;
+        assert_eq!(counts, LinkCounts { found: 6, malformed: 1, out_of_scope: 2, trap: 0, seen: 1, admitted: 0 });
+    }
+
+    #[test]
+    fn requisites_reach_one_hop_beyond_the_scope_and_styles_bring_their_own() {
+        let image = links(&[("http://cdn.test/i.png", LinkKind::Requisite)]);
+        let judge = judge(true);
+        let frame = page("http://cdn.test/frame", |path| {
+            path.outside = true;
+            path.kind = LinkKind::Requisite;
+            path.requisites = 1;
+        });
+        assert!(judge.judge(&frame, &image).links.is_empty());
+        let style = page("http://cdn.test/s.css", |path| {
+            path.outside = true;
+            path.kind = LinkKind::Stylesheet;
+            path.requisites = 1;
+        });
+        assert_eq!(judge.judge(&style, &image).links.len(), 1);
+    }
+
+    #[test]
+    fn requisites_can_be_left_out() {
+        let found = links(&[("/i.png", LinkKind::Requisite), ("/s.css", LinkKind::Stylesheet)]);
+        let judged = judge(false).judge(&page("http://in.test/", |_| {}), &found);
+        assert_eq!((judged.links.len(), judged.counts.out_of_scope), (0, 2));
+    }
+
+    #[test]
+    fn depth_counts_navigation_and_endless_frames() {
+        let judge = judge(true);
+        let deep = page("http://in.test/", |path| path.depth = 2);
+        let found = links(&[("/next", LinkKind::Navigation), ("/i.png", LinkKind::Requisite)]);
+        let judged = judge.judge(&deep, &found);
+        assert_eq!(judged.links.len(), 1);
+        assert_eq!(judged.links[0].depth, 2);
+        let mut frame = page("http://in.test/0", |_| {});
+        for n in 1..100 {
+            let next = format!("/{n}");
+            let judged = judge.judge(&frame, &links(&[(&next, LinkKind::Requisite)]));
+            let Some(link) = judged.links.first() else { return };
+            frame = page("http://in.test/0", |path| {
+                path.depth = link.depth;
+                path.requisites = link.requisites;
+                path.kind = link.kind;
+            });
+        }
+        panic!("a chain of frames has no end");
+    }
+
+    #[test]
+    fn redirects_are_followed_so_far() {
+        let judge = judge(true);
+        let found = links(&[("/r", LinkKind::Redirect)]);
+        let at = |redirects| page("http://in.test/", move |path| path.redirects = redirects);
+        assert_eq!(judge.judge(&at(MAX_REDIRECTS - 1), &found).links.len(), 1);
+        assert_eq!(judge.judge(&at(MAX_REDIRECTS), &found).counts.trap, 1);
+    }
+
+    #[test]
+    fn a_redirected_seed_is_still_the_seed() {
+        let found = links(&[("http://out.test/", LinkKind::Redirect)]);
+        let seed = page("http://in.test/", |path| path.seed = Some(3));
+        let judged = judge(true).judge(&seed, &found);
+        assert_eq!(judged.links[0].seed, Some(3));
+        assert!(judge(true).judge(&page("http://in.test/", |_| {}), &found).links.is_empty());
+    }
+}

@@ -1,0 +1,227 @@
+//! ONE URL's visit, straight down: fetch → decode → extract → normalize → scope → encode for the archive.
+//!
+//! A visit changes nothing: it hands what it found to the loop. A bad page is data.
+
+pub mod judge;
+pub mod log;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::archive::warc::{self, Members, Provenance};
+use crate::clock::Time;
+use crate::extract::fields::Fields;
+use crate::extract;
+use crate::fetch::decode::{self, DecodeFault, Decoded};
+use crate::fetch::{FetchError, Fetcher, Request, Response};
+use crate::frontier::{Item, Path};
+use crate::ledger::LogEntry;
+use crate::politeness;
+use crate::robots::{MAX_ROBOTS_BYTES, Robots};
+use crate::shard::{Done, End, RobotsBody, What, Work};
+use crate::stats::LinkCounts;
+use crate::url::{Base, CrawlUrl};
+use judge::Judge;
+
+/// A body longer than this is worked on off the runtime's threads, bytes.
+const LARGE_BODY: usize = 256 * 1024;
+
+/// What all visits share.
+pub struct Settings {
+    /// Judges links.
+    pub judge: Judge,
+    /// Encode WARC members.
+    pub archive: bool,
+    /// Cap on a decoded body, bytes.
+    pub max_decoded: usize,
+    /// The product token that robots.txt speaks to.
+    pub agent: String,
+    /// Fields for pages.jsonl.
+    pub fields: Option<Fields>,
+}
+
+/// A finished visit.
+pub struct Visited {
+    /// For the shard.
+    pub done: Done,
+    /// For the archive.
+    pub members: Option<Members>,
+    /// For crawl.log.
+    pub log: LogEntry,
+    /// For pages.jsonl.
+    pub page: Option<String>,
+    /// The address, for people.
+    pub address: String,
+}
+
+/// Makes a request and reads what came. `started` is the loop's time now.
+pub async fn visit<F: Fetcher>(work: Work, started: Time, web: Arc<F>, settings: Arc<Settings>) -> Visited {
+    let clock = tokio::time::Instant::now();
+    let via = match &work.what {
+        What::Page { item, .. } => item.path.via.clone(),
+        What::Robots(_) => None,
+    };
+    let answer = web.fetch(Request { url: work.url().clone(), via }).await;
+    // rounded up: the host rests from here
+    let at = started + clock.elapsed() + Duration::from_micros(1);
+    match answer {
+        Err(error) => failed(work, error, at),
+        Ok(response) if response.body.len() > LARGE_BODY => {
+            let task = tokio::task::spawn_blocking(move || answered(work, &response, at, &settings));
+            match task.await {
+                Ok(visited) => visited,
+                Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+            }
+        }
+        Ok(response) => answered(work, &response, at, &settings),
+    }
+}
+
+fn failed(work: Work, error: FetchError, at: Time) -> Visited {
+    let address = work.url().href().to_owned();
+    let path = path_of(&work);
+    let log = log::Line {
+        at,
+        status: error.kind.code(),
+        size: None,
+        url: &address,
+        hops: &hops(&work),
+        via: path.and_then(|path| path.via.as_deref()),
+        mime: None,
+        span: Some((error.started, error.took)),
+        sha1: None,
+        annotations: tries(path),
+    };
+    let mut log = log.entry();
+    log.extra.insert("error".to_owned(), error.detail.clone().into());
+    let end = End::Failed { reason: error.kind.word(), detail: error.detail, retryable: error.kind.retryable() };
+    let done = Done { work, end, at, links: Vec::new(), counts: LinkCounts::default(), links_dropped: 0, robots: None };
+    Visited { done, members: None, log, page: None, address }
+}
+
+fn path_of(work: &Work) -> Option<&Path> {
+    match &work.what {
+        What::Page { item, .. } => Some(&item.path),
+        What::Robots(_) => None,
+    }
+}
+
+fn hops(work: &Work) -> String {
+    path_of(work).map_or_else(|| "P".to_owned(), |path| path.hops.clone())
+}
+
+fn tries(path: Option<&Path>) -> Vec<String> {
+    match path {
+        Some(path) if path.tries > 0 => vec![format!("{}t", u32::from(path.tries) + 1)],
+        _ => Vec::new(),
+    }
+}
+
+fn answered(work: Work, response: &Response, at: Time, settings: &Settings) -> Visited {
+    let encodings: Vec<&[u8]> = response.header_all("content-encoding").collect();
+    let decoded = decode::decode(&encodings, &response.body, settings.max_decoded);
+    let mime = extract::headers::media_type(response.header("content-type"));
+    let end = End::Answered {
+        status: response.status,
+        mime: mime.clone(),
+        cut_short: response.truncated == Some(crate::fetch::Truncated::Disconnect),
+        retry_after: response.header("retry-after").and_then(|value| politeness::retry_after(value, at)),
+        received: response.body.len() as u64,
+        decoded: decoded.bytes.len() as u64,
+    };
+    let address = work.url().href().to_owned();
+    let mut annotations = tries(path_of(&work));
+    annotations.extend(response.truncated.map(|why| annotation(why).to_owned()));
+    annotations.extend(decoded.fault.map(|fault| format!("decode:{}", word(fault))));
+    let members = settings.archive.then(|| warc::encode(&address, response, &provenance(&work, &annotations)));
+    let sha1 = members.as_ref().map(|members| members.meta.payload_sha1);
+    let path = path_of(&work);
+    let line = log::Line {
+        at,
+        status: i32::from(response.status),
+        size: Some(response.body.len() as u64),
+        url: &address,
+        hops: &hops(&work),
+        via: path.and_then(|path| path.via.as_deref()),
+        mime: Some(&mime),
+        span: Some((response.started, response.took)),
+        sha1,
+        annotations,
+    };
+    let mut log = line.entry();
+    if let Some(ip) = response.remote {
+        log.extra.insert("ip".to_owned(), ip.to_string().into());
+    }
+    let mut done = Done { work, end, at, links: Vec::new(), counts: LinkCounts::default(), links_dropped: 0, robots: None };
+    let mut page = None;
+    match &done.work.what {
+        What::Page { item, .. } => {
+            let item = item.clone();
+            page = read_page(&item, response, &decoded, settings, &mut done);
+        }
+        What::Robots(errand) => done.robots = read_robots(&errand.url, response, &decoded, settings),
+    }
+    Visited { done, members, log, page, address }
+}
+
+/// Heritrix's annotation for a body that is not whole.
+fn annotation(why: crate::fetch::Truncated) -> &'static str {
+    match why {
+        crate::fetch::Truncated::Length => "lenTrunc",
+        crate::fetch::Truncated::Time => "timeTrunc",
+        crate::fetch::Truncated::Disconnect => "midFetchTrunc",
+    }
+}
+
+fn word(fault: DecodeFault) -> &'static str {
+    match fault {
+        DecodeFault::Incomplete => "incomplete",
+        DecodeFault::Limit => "limit",
+        DecodeFault::Unsupported => "unsupported",
+    }
+}
+
+fn provenance(work: &Work, annotations: &[String]) -> Provenance {
+    let path = path_of(work);
+    Provenance {
+        via: path.and_then(|path| path.via.clone()),
+        hops: hops(work),
+        notes: annotations.iter().map(|note| ("annotation".to_owned(), note.clone())).collect(),
+    }
+}
+
+/// Links and fields of a page.
+fn read_page(item: &Item, response: &Response, decoded: &Decoded<'_>, settings: &Settings, done: &mut Done) -> Option<String> {
+    let content_type = response.header("content-type");
+    let mut text = String::new();
+    let links = extract::extract(response.status, content_type, &response.headers, &decoded.bytes, &mut text);
+    let judged = settings.judge.judge(item, &links);
+    done.links_dropped = links.dropped;
+    done.links = judged.links;
+    done.counts = judged.counts;
+    drop(links);
+    let fields = settings.fields.as_ref()?;
+    let fields = fields.extract_page(content_type, &decoded.bytes)?;
+    let mut line = serde_json::Map::new();
+    line.insert("url".to_owned(), item.url.href().into());
+    line.insert("time".to_owned(), response.started.rfc3339(3).into());
+    line.insert("status".to_owned(), response.status.into());
+    line.extend(fields);
+    Some(format!("{}\n", serde_json::Value::Object(line)))
+}
+
+fn read_robots(url: &CrawlUrl, response: &Response, decoded: &Decoded<'_>, settings: &Settings) -> Option<RobotsBody> {
+    match response.status {
+        200..=299 => {
+            let bytes = decoded.bytes.get(..MAX_ROBOTS_BYTES).unwrap_or(&decoded.bytes).to_vec();
+            Some(RobotsBody::Rules { rules: Robots::parse(&bytes, &settings.agent), bytes })
+        }
+        300..=399 => {
+            let links = extract::headers::location(&response.headers)?;
+            let base = Base::of(url, None);
+            CrawlUrl::join(&base, &links, &settings.judge.identity).ok().map(RobotsBody::Redirect)
+        }
+        _ => None,
+    }
+}
+
