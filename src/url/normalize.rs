@@ -1,9 +1,22 @@
 //! Text + base → [`CrawlUrl`].
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::base::Base;
+use super::canonical::{self, Parts};
+use super::whatwg::Parsed;
 
 /// The longest address that is crawled, in bytes of its parsed form.
 pub const MAX_URL_BYTES: usize = 8_190;
+
+/// The longest text that is parsed at all, in bytes. Longer than an address may be, because white space, a fragment
+/// and dot segments do not count; bounded, because parsing takes time and memory.
+const MAX_RAW_BYTES: usize = 8 * MAX_URL_BYTES;
+
+/// The longest name of a scheme that a [`Reject`] repeats, in bytes.
+const MAX_SCHEME_BYTES: usize = 32;
 
 /// The two schemes that are crawled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -14,13 +27,41 @@ pub enum Scheme {
     Https,
 }
 
+impl Scheme {
+    /// The name, lower case.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+
+    /// The port where none is written.
+    #[must_use]
+    pub fn default_port(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Https => 443,
+        }
+    }
+
+    fn of(name: &str) -> Option<Self> {
+        match name {
+            "http" => Some(Self::Http),
+            "https" => Some(Self::Https),
+            _ => None,
+        }
+    }
+}
+
 /// Why a text is not an address that can be crawled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Reject {
     /// The URL Standard refuses it.
     #[error("not a URL: {0}")]
     Malformed(String),
-    /// It is longer than [`MAX_URL_BYTES`].
+    /// It is longer than [`MAX_URL_BYTES`] (or, before parsing, than eight times that).
     #[error("longer than {MAX_URL_BYTES} bytes: {0} bytes")]
     TooLong(usize),
     /// A URL, but of a scheme that is not fetched (`mailto:`, `javascript:`, `data:`, `ftp:` ...).
@@ -31,7 +72,7 @@ pub enum Reject {
 /// The rules of identity. Their `version` is stored with the job; a resumed crawl refuses to change them silently.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// Version of the rules in this file.
+    /// Version of the rules in `canonical.rs`.
     pub version: u32,
 }
 
@@ -41,93 +82,236 @@ impl Default for Identity {
     }
 }
 
-/// What relative addresses of a page are resolved against (its own address, or its first `<base href>`).
-#[derive(Debug, Clone)]
-pub struct Base(());
-
-impl Base {
-    /// The base of a page: `base_href` (raw, from the first `<base href>`) resolved against the page's own address.
-    /// A base that cannot be parsed is ignored, as browsers do.
-    #[must_use]
-    pub fn of(_page: &CrawlUrl, _base_href: Option<&str>) -> Self {
-        todo!()
-    }
-}
-
 /// An address that can be crawled.
+///
+/// 64 bytes and its text; a second text only where the identity is spelled otherwise than the address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct CrawlUrl(());
+pub struct CrawlUrl {
+    href: String,
+    canonical: Option<Box<str>>,
+    // offsets into `href`; MAX_URL_BYTES fits into 16 bits
+    host_end: u16,
+    path_start: u16,
+    path_end: u16,
+    port: u16,
+    scheme: Scheme,
+}
 
 impl CrawlUrl {
     /// Parses an absolute address.
     ///
     /// # Errors
     /// [`Reject`] says why the text is not one.
-    pub fn parse(_raw: &str, _identity: &Identity) -> Result<Self, Reject> {
-        todo!()
+    pub fn parse(raw: &str, _identity: &Identity) -> Result<Self, Reject> {
+        // version 1 of the rules has no switches
+        reject_unread(raw)?;
+        Self::from_parsed(Parsed::parse(raw, None).map_err(malformed)?)
     }
+
     /// Parses an address of a page, absolute or relative.
     ///
     /// # Errors
     /// [`Reject`] says why the text is not one.
-    pub fn join(_base: &Base, _raw: &str, _identity: &Identity) -> Result<Self, Reject> {
-        todo!()
+    pub fn join(base: &Base, raw: &str, _identity: &Identity) -> Result<Self, Reject> {
+        if let Some(url) = base.join_plain(raw) {
+            return Ok(url);
+        }
+        reject_unread(raw)?;
+        Self::from_parsed(Parsed::parse(raw, Some(base.parsed())).map_err(malformed)?)
     }
+
+    fn from_parsed(mut parsed: Parsed) -> Result<Self, Reject> {
+        let Some(scheme) = Scheme::of(parsed.scheme()) else {
+            return Err(Reject::Scheme(shortened(parsed.scheme())));
+        };
+        if !parsed.has_host() {
+            return Err(Reject::Malformed("empty host".to_owned()));
+        }
+        parsed.strip();
+        let port = parsed.port();
+        let href = parsed.into_href();
+
+        let host_start = host_start(scheme);
+        let path_start = host_start + href.bytes().skip(host_start).position(|b| b == b'/').unwrap_or_default();
+        let authority = href.get(host_start..path_start).unwrap_or_default();
+        let host_len = if port.is_some() { authority.rfind(':').unwrap_or(authority.len()) } else { authority.len() };
+        let port = port.unwrap_or(scheme.default_port());
+        Self::assemble(href, scheme, port, host_start + host_len, path_start)
+    }
+
+    /// Makes the value from a serialized address and the places of its parts.
+    pub(super) fn assemble(
+        href: String,
+        scheme: Scheme,
+        port: u16,
+        host_end: usize,
+        path_start: usize,
+    ) -> Result<Self, Reject> {
+        if href.len() > MAX_URL_BYTES {
+            return Err(Reject::TooLong(href.len()));
+        }
+        let path = href.as_bytes().get(path_start..).unwrap_or_default();
+        let path_end = path_start + memchr::memchr(b'?', path).unwrap_or(path.len());
+        let parts = Parts { host_start: host_start(scheme), host_end, path_start, path_end };
+        let canonical = canonical::of(&href, parts).map(String::into_boxed_str);
+        Ok(Self {
+            canonical,
+            host_end: offset(host_end),
+            path_start: offset(path_start),
+            path_end: offset(path_end),
+            port,
+            scheme,
+            href,
+        })
+    }
+
     /// The address as fetched: WHATWG-serialized, no fragment, no user information.
     #[must_use]
     pub fn href(&self) -> &str {
-        todo!()
+        &self.href
     }
+
     /// The identity: what two spellings of one page share.
     #[must_use]
     pub fn canonical(&self) -> &str {
-        todo!()
+        self.canonical.as_deref().unwrap_or(&self.href)
     }
+
     /// `http` or `https`.
     #[must_use]
     pub fn scheme(&self) -> Scheme {
-        todo!()
+        self.scheme
     }
+
     /// The host as in the address: a domain in A-labels, an IPv4 address, or an IPv6 address in brackets.
     #[must_use]
     pub fn host(&self) -> &str {
-        todo!()
+        self.part(host_start(self.scheme), self.host_end)
     }
+
     /// The port, the scheme's default if none is written.
     #[must_use]
     pub fn port(&self) -> u16 {
-        todo!()
+        self.port
     }
+
     /// The key of the queue and of politeness: the canonical host, with `:port` unless the port is the scheme's own.
     /// `http://h/` and `https://h/` share one key: they are one machine's patience.
     #[must_use]
     pub fn host_key(&self) -> &str {
-        todo!()
+        let identity = self.canonical();
+        let from_host = identity.get(host_start(self.scheme)..).unwrap_or_default();
+        from_host.split('/').next().unwrap_or_default()
     }
+
     /// `scheme://host[:port]`: what one robots.txt speaks for.
     #[must_use]
     pub fn origin(&self) -> &str {
-        todo!()
+        self.part(0, self.path_start)
     }
+
     /// Path and query as sent in a request line: starts with `/`.
     #[must_use]
     pub fn path_and_query(&self) -> &str {
-        todo!()
+        self.href.get(usize::from(self.path_start)..).unwrap_or_default()
     }
+
     /// The path alone.
     #[must_use]
     pub fn path(&self) -> &str {
-        todo!()
+        self.part(usize::from(self.path_start), self.path_end)
     }
+
     /// The origin's `/robots.txt`.
     #[must_use]
     pub fn robots_txt(&self) -> CrawlUrl {
-        todo!()
+        const ROBOTS_TXT: &str = "/robots.txt";
+        let keep = |text: &str, end: usize| text.get(..end).map(|origin| format!("{origin}{ROBOTS_TXT}"));
+        let href = format!("{}{ROBOTS_TXT}", self.origin());
+        let key_end = host_start(self.scheme) + self.host_key().len();
+        let canonical = keep(self.canonical(), key_end).filter(|identity| *identity != href);
+        Self {
+            canonical: canonical.map(String::into_boxed_str),
+            path_end: offset(href.len()),
+            href,
+            ..*self
+        }
     }
+
     /// The host's registrable domain (public suffix list), or the host itself where there is none (addresses,
-    /// single labels, public suffixes).
+    /// single labels, public suffixes). Without the dot that may end a host.
     #[must_use]
     pub fn registrable_domain(&self) -> &str {
-        todo!()
+        let host = self.host();
+        let name = host.strip_suffix('.').unwrap_or(host);
+        let is_address = name.starts_with('[') || name.rsplit('.').next().is_some_and(starts_with_digit);
+        if is_address { name } else { psl::domain_str(name).unwrap_or(name) }
     }
+
+    fn part(&self, start: usize, end: u16) -> &str {
+        self.href.get(start..usize::from(end)).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for CrawlUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.href)
+    }
+}
+
+/// As its `href`.
+impl Serialize for CrawlUrl {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.href)
+    }
+}
+
+/// From its `href`; the identity is derived anew by the default rules.
+impl<'de> Deserialize<'de> for CrawlUrl {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let href = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        Self::parse(&href, &Identity::default()).map_err(serde::de::Error::custom)
+    }
+}
+
+/// Where the host starts: after `scheme://`.
+pub(super) fn host_start(scheme: Scheme) -> usize {
+    scheme.as_str().len() + "://".len()
+}
+
+fn offset(at: usize) -> u16 {
+    // an address is at most MAX_URL_BYTES long; a robots.txt is as long as its origin and 11 bytes more
+    u16::try_from(at).unwrap_or(u16::MAX)
+}
+
+/// In a host that is a domain, a last label that starts with a digit would have made it an IPv4 address or invalid,
+/// except for labels such as `1a`, which no public suffix has.
+fn starts_with_digit(label: &str) -> bool {
+    label.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// Refuses, before any parsing, what can be told from its first bytes (`data:` with its megabytes) or its length.
+fn reject_unread(raw: &str) -> Result<(), Reject> {
+    let text = raw.trim_start_matches(|c: char| c <= ' ');
+    if let Some(colon) = text.bytes().position(|b| !(b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.')))
+        && let Some((name, rest)) = text.split_at_checked(colon)
+        && rest.starts_with(':')
+        && name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && !(name.eq_ignore_ascii_case("http") || name.eq_ignore_ascii_case("https"))
+    {
+        return Err(Reject::Scheme(shortened(name)));
+    }
+    if text.len() > MAX_RAW_BYTES {
+        return Err(Reject::TooLong(text.len()));
+    }
+    Ok(())
+}
+
+fn shortened(scheme: &str) -> String {
+    scheme.get(..MAX_SCHEME_BYTES).unwrap_or(scheme).to_ascii_lowercase()
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is the function that map_err wants")]
+fn malformed(error: url::ParseError) -> Reject {
+    Reject::Malformed(error.to_string())
 }
