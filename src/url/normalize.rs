@@ -104,6 +104,7 @@ impl CrawlUrl {
     /// [`Reject`] says why the text is not one.
     pub fn parse(raw: &str, _identity: &Identity) -> Result<Self, Reject> {
         // version 1 of the rules has no switches
+        let raw = without_line_separators(raw);
         reject_unread(raw)?;
         Self::from_parsed(Parsed::parse(raw, None).map_err(malformed)?)
     }
@@ -116,6 +117,7 @@ impl CrawlUrl {
         if let Some(url) = base.join_plain(raw) {
             return Ok(url);
         }
+        let raw = without_line_separators(raw);
         reject_unread(raw)?;
         Self::from_parsed(Parsed::parse(raw, Some(base.parsed())).map_err(malformed)?)
     }
@@ -288,6 +290,12 @@ fn offset(at: usize) -> u16 {
 /// except for labels such as `1a`, which no public suffix has.
 fn starts_with_digit(label: &str) -> bool {
     label.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// Drops the line and paragraph separators of Unicode around an address. They come from pasting; the standard would
+/// make `%E2%80%A8` of one, which names no page.
+fn without_line_separators(raw: &str) -> &str {
+    raw.trim_matches(['\u{2028}', '\u{2029}'])
 }
 
 /// Refuses, before any parsing, what can be told from its first bytes (`data:` with its megabytes) or its length.

@@ -61,11 +61,11 @@ pub fn surt_with(href: &str, options: Options) -> String {
     }
     push_host(&mut key, authority, &scheme, options);
     key.push(')');
-    push_escaped(&mut key, &path_of_key(path));
+    key.push_str(&path_of_key(path));
     let query = query_of_key(query);
     if !query.is_empty() {
         key.push('?');
-        push_escaped(&mut key, &query);
+        key.push_str(&query);
     }
     key
 }
@@ -115,14 +115,13 @@ fn without_www(host: &str) -> &str {
         .unwrap_or(host)
 }
 
-fn path_of_key(path: &str) -> Vec<u8> {
-    let mut path = unescaped(path);
-    path.make_ascii_lowercase();
-    let mut segments: Vec<&[u8]> = Vec::new();
-    for segment in path.split(|&b| b == b'/').skip(1) {
+fn path_of_key(path: &str) -> String {
+    let path = rewritten(path);
+    let mut segments: Vec<&str> = Vec::new();
+    for segment in path.split('/').skip(1) {
         match segment {
-            b"." => {}
-            b".." => {
+            "." => {}
+            ".." => {
                 // above the root the reference keeps the dots
                 if segments.pop().is_none() {
                     segments.push(segment);
@@ -132,101 +131,103 @@ fn path_of_key(path: &str) -> Vec<u8> {
         }
     }
     segments.retain(|segment| !segment.is_empty());
-    drop_aspx_session(&mut segments);
-    let mut key = vec![b'/'];
-    key.extend(segments.join(&b'/'));
-    key
+    drop_last_before_aspx(&mut segments, is_session_id);
+    drop_last_before_aspx(&mut segments, is_named_session_ids);
+    format!("/{}", segments.join("/"))
 }
 
-/// Drops the last segment such as `(S(24 characters))` or `(24 characters)` before an `.aspx`.
-fn drop_aspx_session(segments: &mut Vec<&[u8]>) {
-    let before_page = |at: usize, segments: &[&[u8]]| {
-        let rest = segments.get(at + 1..).unwrap_or_default().join(&b'/');
-        let first_question = rest.iter().position(|&b| b == b'?').unwrap_or(rest.len());
-        let page = rest.windows(5).position(|five| five == b".aspx");
-        page.is_some_and(|page| page > 0 && page < first_question)
+/// Drops the last segment of a kind that an `.aspx` page follows.
+fn drop_last_before_aspx(segments: &mut Vec<&str>, kind: fn(&str) -> bool) {
+    let page_follows = |at: usize| {
+        let rest = segments.get(at + 1..).unwrap_or_default().join("/");
+        let before_question = rest.split('?').next().unwrap_or_default();
+        before_question.rfind(".aspx").is_some_and(|page| page > 0)
     };
-    let session = segments.iter().rposition(|segment| is_aspx_session(segment));
-    if let Some(at) = session
-        && before_page(at, segments)
-    {
+    let ids = segments.iter().enumerate().rev().filter(|(_, segment)| kind(segment));
+    // a page that does not follow the second last does not follow the ones before it either, but for `id/id/.aspx`
+    if let Some(at) = ids.map(|(at, _)| at).take(2).find(|&at| page_follows(at)) {
         segments.remove(at);
     }
 }
 
-fn is_aspx_session(segment: &[u8]) -> bool {
-    const ID: usize = 24;
-    let Some(mut inner) = segment.strip_prefix(b"(").and_then(|s| s.strip_suffix(b")")) else { return false };
-    let is_id = |text: &[u8]| text.len() == ID && text.iter().all(u8::is_ascii_alphanumeric);
-    if is_id(inner) {
-        return true;
-    }
-    // one or more of `S(24 characters)`
-    while let [letter, b'(', rest @ ..] = inner {
-        let Some((id, after)) = rest.split_at_checked(ID) else { return false };
-        let Some(after) = after.strip_prefix(b")") else { return false };
-        if !letter.is_ascii_alphabetic() || !is_id(id) {
-            return false;
-        }
-        if after.is_empty() {
+/// `(24 characters)`
+fn is_session_id(segment: &str) -> bool {
+    after_id(segment).is_some_and(str::is_empty)
+}
+
+/// `(S(24 characters))`, `(A(24 characters)F(24 characters))` ...
+fn is_named_session_ids(segment: &str) -> bool {
+    let Some(mut ids) = segment.strip_prefix('(').and_then(|s| s.strip_suffix(')')) else { return false };
+    while let Some(rest) = ids.strip_prefix(|c: char| c.is_ascii_alphabetic()).and_then(after_id) {
+        if rest.is_empty() {
             return true;
         }
-        inner = after;
+        ids = rest;
     }
     false
 }
 
-fn query_of_key(query: &str) -> Vec<u8> {
-    let mut query = unescaped(query);
-    query.make_ascii_lowercase();
-    for name in [&b"jsessionid="[..], b"phpsessid=", b"sid="] {
-        drop_last_parameter(&mut query, |text| text.strip_prefix(name).and_then(|id| skip(id, 32, u8::is_ascii_alphanumeric)));
+/// What follows `(24 characters)`.
+fn after_id(text: &str) -> Option<&str> {
+    skip(text.strip_prefix('(')?, 24, u8::is_ascii_alphanumeric)?.strip_prefix(')')
+}
+
+fn query_of_key(query: &str) -> String {
+    let mut query = rewritten(query);
+    for name in ["jsessionid=", "phpsessid=", "sid="] {
+        drop_last_parameter(&mut query, |text| skip(text.strip_prefix(name)?, 32, u8::is_ascii_alphanumeric));
     }
     drop_last_parameter(&mut query, |text| {
-        let name = skip(text.strip_prefix(b"aspsessionid")?, 8, u8::is_ascii_alphabetic)?;
-        skip(name.strip_prefix(b"=")?, 24, u8::is_ascii_alphabetic)
+        let name = skip(text.strip_prefix("aspsessionid")?, 8, u8::is_ascii_alphabetic)?;
+        skip(name.strip_prefix('=')?, 24, u8::is_ascii_alphabetic)
     });
     drop_last_parameter(&mut query, |text| {
-        let token = until_ampersand(text.strip_prefix(b"cfid=")?)?.strip_prefix(b"&cftoken=")?;
+        let token = until_ampersand(text.strip_prefix("cfid=")?)?.strip_prefix("&cftoken=")?;
         until_ampersand(token)
     });
-    if query.is_empty() {
-        return query;
-    }
-    let mut parameters: Vec<&[u8]> = query.split(|&b| b == b'&').collect();
-    parameters.sort_by_key(|parameter| {
-        let name_len = parameter.iter().position(|&b| b == b'=').unwrap_or(parameter.len());
-        parameter.split_at_checked(name_len)
-    });
-    parameters.join(&b'&')
+    let mut parameters: Vec<&str> = query.split('&').collect();
+    parameters.sort_by_key(|parameter| parameter.split_at(parameter.find('=').unwrap_or(parameter.len())));
+    parameters.join("&")
 }
 
 /// Removes the last stretch that `matches` (which returns what follows it), if `&` or the end follows; the `&` goes too.
-fn drop_last_parameter(query: &mut Vec<u8>, matches: impl Fn(&[u8]) -> Option<&[u8]>) {
+fn drop_last_parameter(query: &mut String, matches: impl Fn(&str) -> Option<&str>) {
     for start in (0..query.len()).rev() {
         let Some(rest) = query.get(start..).and_then(&matches) else { continue };
-        let after = match rest {
-            [] => 0,
-            [b'&', tail @ ..] => tail.len(),
-            _ => continue,
-        };
-        query.drain(start..query.len() - after);
+        let Some(after) = rest.strip_prefix('&').or(rest.is_empty().then_some("")) else { continue };
+        query.replace_range(start..query.len() - after.len(), "");
         return;
     }
 }
 
 /// What follows the first `count` bytes, if all of them are of the class.
-fn skip(text: &[u8], count: usize, class: fn(&u8) -> bool) -> Option<&[u8]> {
-    text.split_at_checked(count).filter(|(head, _)| head.iter().all(class)).map(|(_, tail)| tail)
+fn skip(text: &str, count: usize, class: fn(&u8) -> bool) -> Option<&str> {
+    text.split_at_checked(count).filter(|(head, _)| head.as_bytes().iter().all(class)).map(|(_, tail)| tail)
 }
 
 /// What follows a value of at least one byte.
-fn until_ampersand(text: &[u8]) -> Option<&[u8]> {
-    let len = text.iter().position(|&b| b == b'&').unwrap_or(text.len());
+fn until_ampersand(text: &str) -> Option<&str> {
+    let len = text.find('&').unwrap_or(text.len());
     text.get(len..).filter(|_| len > 0)
 }
 
-/// Percent-encoding undone until nothing is left of it (`%2541` is `A`), in one pass.
+/// A path or query in the one spelling of keys: percent-encoding undone until nothing is left of it (`%2541` is `A`),
+/// in lower case, and what must not stand in a key encoded anew.
+fn rewritten(text: &str) -> String {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    let digit = |value: u8| HEX.get(usize::from(value)).map_or('0', |&b| char::from(b));
+    let mut rewritten = String::with_capacity(text.len());
+    for byte in unescaped(text) {
+        if byte <= b' ' || byte >= 0x7f || matches!(byte, b'#' | b'%') {
+            rewritten.extend(['%', digit(byte >> 4), digit(byte & 15)]);
+        } else {
+            rewritten.push(char::from(byte.to_ascii_lowercase()));
+        }
+    }
+    rewritten
+}
+
+/// In one pass: a byte that comes out may complete a further escape.
 fn unescaped(text: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     for byte in text.bytes() {
@@ -241,14 +242,81 @@ fn unescaped(text: &str) -> Vec<u8> {
     out
 }
 
-fn push_escaped(key: &mut String, text: &[u8]) {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
-    let digit = |value: u8| HEX.get(usize::from(value)).map_or('0', |&b| char::from(b));
-    for &byte in text {
-        if byte <= b' ' || byte >= 0x7f || matches!(byte, b'#' | b'%') {
-            key.extend(['%', digit(byte >> 4), digit(byte & 15)]);
-        } else {
-            key.push(char::from(byte));
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn keys_are_those_of_the_reference() {
+        for (href, key) in [
+            ("http://shop.example.net", "net,example,shop)/"),
+            ("https://www3.Example.net:443/A//b/./c/../?", "net,example)/a/b"),
+            ("http://www.net/", "net)/"),
+            ("http://www/", "www)/"),
+            ("http://www.www2.example.net/", "net,example,www2)/"),
+            ("http://u:p@example.net:8080#top", "net,example:8080)/"),
+            ("http://example.net:0080/x", "net,example)/x"),
+            ("https://example.net:80/x", "net,example:80)/x"),
+            ("ftp://example.net:21/x", "net,example:21)/x"),
+            ("http://192.0.2.7:81/", "7,2,0,192:81)/"),
+            ("http://[2001:db8::7]:81/", "2001:db8::7:81)/"),
+            ("http://\u{e4}.example/\u{e4}", "example,xn--4ca)/%c3%a4"),
+            ("http://example..net./", "net,example)/"),
+            ("http://example.net/../x", "net,example)/../x"),
+            ("http://example.net/%2541%25%2523%2520", "net,example)/a%25%23%20"),
+            ("http://example.net/a%3Fb?c", "net,example)/a?b?c"),
+            ("http://example.net/?b=2&B=1&a=%26&&x-=1&x", "net,example)/?&&a=&b=1&b=2&x&x-=1"),
+            ("http://example.net/?\u{e9}&z", "net,example)/?%c3%a9&z"),
+            ("//example.net/x", "net,example)/x"),
+            ("example.net", "net,example)/"),
+            ("dns:example.net", "dns:example.net"),
+            ("urn:x:http://example.net/", "urn:x:http://example.net"),
+            ("", "-"),
+        ] {
+            assert_eq!(surt(href), key, "{href}");
+        }
+    }
+
+    #[test]
+    fn session_ids_are_dropped_where_the_reference_drops_them() {
+        let id32 = "0123456789aBcDeF0123456789abcdef";
+        let id24 = "abcdefghijklmnopqrstuvwx";
+        for (tail, key_tail) in [
+            (format!("a?sid={id32}"), "a".to_owned()),
+            (format!("a?x=1&jsessionid={id32}&b"), "a?b&x=1".to_owned()),
+            (format!("a?x=1&PHPSESSID={id32}"), "a?&x=1".to_owned()),
+            (format!("a?sid={id32}0"), format!("a?sid={}0", id32.to_ascii_lowercase())),
+            (format!("a?aspsessionidABCDEFGH={id24}&b"), "a?b".to_owned()),
+            ("a?cfid=1&cftoken=2&b".to_owned(), "a?b".to_owned()),
+            ("a?cfid=&cftoken=2".to_owned(), "a?cfid=&cftoken=2".to_owned()),
+            (format!("(S({id24}))/p.aspx"), "p.aspx".to_owned()),
+            (format!("(A({id24})f({id24}))/x/p.aspx"), "x/p.aspx".to_owned()),
+            (format!("({id24})/p.aspx"), "p.aspx".to_owned()),
+            (format!("({id24})/.aspx"), format!("({id24})/.aspx")),
+            (format!("({id24})/p.html"), format!("({id24})/p.html")),
+            (format!("(1({id24}))/p.aspx"), format!("(1({id24}))/p.aspx")),
+        ] {
+            assert_eq!(surt(&format!("http://example.net/{tail}")), format!("net,example)/{key_tail}"), "{tail}");
+        }
+    }
+
+    #[test]
+    fn the_other_forms() {
+        let href = "https://www.example.net/";
+        let standard = Options::default();
+        assert_eq!(surt_with(href, Options { with_scheme: true, ..standard }), "https://(net,example)/");
+        assert_eq!(surt_with(href, Options { trailing_comma: true, ..standard }), "net,example,)/");
+        assert_eq!(surt_with(href, Options { host_massage: false, ..standard }), "net,example,www)/");
+        assert_eq!(surt_with("http://192.0.2.7/", Options { reverse_ipaddr: false, ..standard }), "192.0.2.7)/");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_has_a_key_without_white_space(text in any::<String>()) {
+            let key = surt(&format!("http://example.net/{text}"));
+            prop_assert!(key.bytes().all(|b| b > b' ' && b < 0x7f), "{key:?}");
+            let _ = surt(&text);
         }
     }
 }
