@@ -31,7 +31,10 @@ fn main() -> ExitCode {
 }
 
 fn usage(set: &str) -> ExitCode {
-    let _ = writeln!(io::stderr(), "conform: no such set: {set:?}; usage: conform SET < cases.jsonl");
+    let _ = writeln!(
+        io::stderr(),
+        "conform: no such set: {set:?}; usage: conform SET < cases.jsonl"
+    );
     ExitCode::from(2)
 }
 

@@ -47,7 +47,10 @@ impl Base {
             // CrawlUrl is made by this parser, and what it writes it reads: a property test says so
             Err(error) => unreachable!("{} does not parse again: {error}", page.href()),
         };
-        Base { parsed, plain: Some(Plain::of(page)) }
+        Base {
+            parsed,
+            plain: Some(Plain::of(page)),
+        }
     }
 
     pub(super) fn parsed(&self) -> &Parsed {
@@ -72,7 +75,12 @@ impl Plain {
             path_end: path_start + folder_len,
         };
         let folder = page.href().get(..parts.path_end).unwrap_or_default().to_owned();
-        Plain { folder, parts, scheme: page.scheme(), port: page.port() }
+        Plain {
+            folder,
+            parts,
+            scheme: page.scheme(),
+            port: page.port(),
+        }
     }
 
     fn join(&self, raw: &str) -> Option<CrawlUrl> {
@@ -122,7 +130,9 @@ const KINDS: [Kind; 256] = {
         let b = byte as u8;
         kinds[byte] = match b {
             b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => Kind::Keep,
-            b'-' | b'_' | b'~' | b'!' | b'$' | b'&' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=' | b'@' => Kind::Keep,
+            b'-' | b'_' | b'~' | b'!' | b'$' | b'&' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=' | b'@' => {
+                Kind::Keep
+            }
             b'.' | b'%' => Kind::Watch,
             b'/' => Kind::Slash,
             b':' => Kind::Colon,
@@ -168,4 +178,127 @@ fn plain_len(tail: &str, colon_is_plain: bool) -> Option<usize> {
         }
     }
     Some(bytes.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::url::{Identity, Reject};
+    use proptest::prelude::*;
+
+    fn page(raw: &str) -> CrawlUrl {
+        CrawlUrl::parse(raw, &Identity::default()).unwrap()
+    }
+
+    fn join(base: &Base, raw: &str) -> Result<CrawlUrl, Reject> {
+        CrawlUrl::join(base, raw, &Identity::default())
+    }
+
+    #[test]
+    fn links_are_resolved_against_the_page() {
+        let base = Base::of(&page("http://h.example:81/a/b.html?q"), None);
+        for (raw, href) in [
+            ("c.html#x", "http://h.example:81/a/c.html"),
+            ("/c?d=e/../f", "http://h.example:81/c?d=e/../f"),
+            ("../c", "http://h.example:81/c"),
+            ("", "http://h.example:81/a/b.html?q"),
+            ("#x", "http://h.example:81/a/b.html?q"),
+            ("?r", "http://h.example:81/a/b.html?r"),
+            ("//other/x", "http://other/x"),
+            ("///other/x", "http://other/x"),
+            ("http://h.example:81/x", "http://h.example:81/x"),
+            ("http://h.example:81x/", "malformed"),
+            ("http://h.example:811/", "http://h.example:811/"),
+            ("https://h.example:81/x", "https://h.example:81/x"),
+            ("x:y", "malformed"),
+            ("a b", "http://h.example:81/a/a%20b"),
+            ("a/%2e./b", "http://h.example:81/a/b"),
+            ("%7ea", "http://h.example:81/a/%7ea"),
+        ] {
+            match join(&base, raw) {
+                Ok(url) => assert_eq!(url.href(), href, "{raw}"),
+                Err(_) => assert_eq!(href, "malformed", "{raw}"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_base_element_moves_the_base_if_it_can_be_one() {
+        let own = page("http://h/a/b");
+        for (base_href, resolved) in [
+            (Some("/x/y"), "http://h/x/l"),
+            (Some("https://cdn.example/z/"), "https://cdn.example/z/l"),
+            (Some("http://["), "http://h/a/l"),
+            (Some("data:text/html,x"), "http://h/a/l"),
+            (Some("javascript:x"), "http://h/a/l"),
+            (Some(""), "http://h/a/l"),
+            (None, "http://h/a/l"),
+        ] {
+            assert_eq!(
+                join(&Base::of(&own, base_href), "l").unwrap().href(),
+                resolved,
+                "{base_href:?}"
+            );
+        }
+        let ftp = Base::of(&own, Some("ftp://h/x/"));
+        assert_eq!(join(&ftp, "l"), Err(Reject::Scheme("ftp".to_owned())));
+        assert_eq!(join(&ftp, "http://h/l").unwrap().href(), "http://h/l");
+    }
+
+    #[test]
+    fn the_short_way_is_taken_for_plain_links() {
+        let base = Base::of(&page("http://h/a/b"), None);
+        for plain in [
+            "c",
+            "/c/d.html?x=1&y=/.",
+            "http://h/c",
+            "c/d:e",
+            "c%20d#\u{e9}",
+            "_x?y:z",
+        ] {
+            assert!(base.join_plain(plain).is_some(), "{plain}");
+        }
+        for other in [
+            "",
+            "..",
+            "c/.d",
+            "//c",
+            "mailto:x",
+            "c\\d",
+            "c d",
+            "c'",
+            "/%2e",
+            "http://h:80/",
+            "http://hh/",
+        ] {
+            assert!(base.join_plain(other).is_none(), "{other}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(8_000))]
+
+        #[test]
+        fn the_short_way_leads_where_the_parser_leads(
+            at in prop::sample::select(vec![
+                "http://h/", "https://h.example:8443/a/b/c?d", "http://h./x/", "http://xn--a/b/c", "http://[::1]/a", "http://h/%41/b",
+            ]),
+            pieces in prop::collection::vec(prop_oneof![
+                3 => "[a-zA-Z0-9_~-]{1,3}",
+                3 => prop::sample::select(vec![
+                    "/", ".", "..", ":", "?", "#", "%", "%2e", "%2E", "%41", "&", "=", "@", "//", "\\", " ", "'", "!", "$", "*", "+",
+                    ",", ";", "(", ")", "http:", "http://h/", "https://h.example:8443", "\n", "\u{e9}",
+                ]).prop_map(str::to_owned),
+                1 => any::<char>().prop_map(String::from),
+            ], 0..8),
+        ) {
+            let raw = pieces.concat();
+            let base = Base::of(&page(at), None);
+            let by_parser = Parsed::parse(&raw, Some(&base.parsed)).ok().map(|mut parsed| { parsed.strip(); parsed.into_href() });
+            if let Some(url) = base.join_plain(&raw) {
+                prop_assert_eq!(Some(url.href()), by_parser.as_deref(), "{:?}", raw);
+                prop_assert_eq!(url.clone(), page(url.href()));
+            }
+        }
+    }
 }

@@ -46,7 +46,8 @@ pub(super) fn of(href: &str, parts: Parts) -> Option<String> {
 
 /// A name such as `host.`, but not `host..`, which is no name that could lose its dot twice.
 fn ends_in_one_dot(host: &str) -> bool {
-    host.strip_suffix('.').is_some_and(|name| !name.is_empty() && !name.ends_with('.'))
+    host.strip_suffix('.')
+        .is_some_and(|name| !name.is_empty() && !name.ends_with('.'))
 }
 
 /// Decodes the unreserved octets and writes the others in upper case. A decoded octet can complete a further escape
@@ -93,4 +94,62 @@ pub(super) fn octet(high: u8, low: u8) -> Option<u8> {
 /// RFC 3986 section 2.3.
 fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::url::{CrawlUrl, Identity};
+
+    fn canonical(raw: &str) -> String {
+        CrawlUrl::parse(raw, &Identity::default())
+            .unwrap()
+            .canonical()
+            .to_owned()
+    }
+
+    #[test]
+    fn spellings_of_one_page_share_an_identity() {
+        for (raw, identity) in [
+            ("http://h", "http://h/"),
+            ("HTTPS://H:443/A", "https://h/A"),
+            ("http://h/a/../b/./%2e%2e/c", "http://h/c"),
+            ("http://h/%7ea%2fb%c3%a9", "http://h/~a%2Fb%C3%A9"),
+            ("http://h/?%61=%5f%26", "http://h/?a=_%26"),
+            ("http://h/a?", "http://h/a"),
+            ("http://h/?#x", "http://h/"),
+            ("http://h/a#x?y", "http://h/a"),
+            ("http://h.:8080/a", "http://h:8080/a"),
+            ("http://\u{fc}.example/", "http://xn--tda.example/"),
+            ("http://0x7f.1/", "http://127.0.0.1/"),
+            ("http://[0::1]/", "http://[::1]/"),
+            ("http://u:p@h/", "http://h/"),
+            // a decoded octet may complete a further escape, or a dot segment
+            ("http://h/%%341/%%%33%30", "http://h/A/%0"),
+            ("http://h/a/%%32e%%32E/b", "http://h/b"),
+        ] {
+            assert_eq!(canonical(raw), identity, "{raw}");
+        }
+    }
+
+    #[test]
+    fn addresses_a_server_may_answer_differently_stay_apart() {
+        for (a, b) in [
+            ("http://h/a", "http://h/A"),
+            ("http://h/a", "http://h/a/"),
+            ("http://h/a", "https://h/a"),
+            ("http://h/?a&b", "http://h/?b&a"),
+            ("http://h/a%2Fb", "http://h/a/b"),
+            ("http://h/a%20b", "http://h/a+b"),
+            ("http://h/a%3F", "http://h/a"),
+            ("http://h/a??", "http://h/a"),
+            ("http://h/a?x?", "http://h/a?x"),
+            ("http://h//a", "http://h/a"),
+            ("http://h/%2541", "http://h/%41"),
+            ("http://h/", "http://www.h/"),
+            ("http://h:81/", "http://h/"),
+            ("http://h../", "http://h./"),
+        ] {
+            assert_ne!(canonical(a), canonical(b), "{a} {b}");
+        }
+    }
 }

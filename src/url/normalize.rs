@@ -134,9 +134,18 @@ impl CrawlUrl {
         let href = parsed.into_href();
 
         let host_start = host_start(scheme);
-        let path_start = host_start + href.bytes().skip(host_start).position(|b| b == b'/').unwrap_or_default();
+        let path_start = host_start
+            + href
+                .bytes()
+                .skip(host_start)
+                .position(|b| b == b'/')
+                .unwrap_or_default();
         let authority = href.get(host_start..path_start).unwrap_or_default();
-        let host_len = if port.is_some() { authority.rfind(':').unwrap_or(authority.len()) } else { authority.len() };
+        let host_len = if port.is_some() {
+            authority.rfind(':').unwrap_or(authority.len())
+        } else {
+            authority.len()
+        };
         let port = port.unwrap_or(scheme.default_port());
         Self::assemble(href, scheme, port, host_start + host_len, path_start)
     }
@@ -154,7 +163,12 @@ impl CrawlUrl {
         }
         let path = href.as_bytes().get(path_start..).unwrap_or_default();
         let path_end = path_start + memchr::memchr(b'?', path).unwrap_or(path.len());
-        let parts = Parts { host_start: host_start(scheme), host_end, path_start, path_end };
+        let parts = Parts {
+            host_start: host_start(scheme),
+            host_end,
+            path_start,
+            path_end,
+        };
         let canonical = canonical::of(&href, parts).map(String::into_boxed_str);
         Ok(Self {
             canonical,
@@ -247,7 +261,11 @@ impl CrawlUrl {
         let host = self.host();
         let name = host.strip_suffix('.').unwrap_or(host);
         let is_address = name.starts_with('[') || name.rsplit('.').next().is_some_and(starts_with_digit);
-        if is_address { name } else { psl::domain_str(name).unwrap_or(name) }
+        if is_address {
+            name
+        } else {
+            psl::domain_str(name).unwrap_or(name)
+        }
     }
 
     fn part(&self, start: usize, end: u16) -> &str {
@@ -301,7 +319,9 @@ fn without_line_separators(raw: &str) -> &str {
 /// Refuses, before any parsing, what can be told from its first bytes (`data:` with its megabytes) or its length.
 fn reject_unread(raw: &str) -> Result<(), Reject> {
     let text = raw.trim_start_matches(|c: char| c <= ' ');
-    if let Some(colon) = text.bytes().position(|b| !(b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.')))
+    if let Some(colon) = text
+        .bytes()
+        .position(|b| !(b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.')))
         && let Some((name, rest)) = text.split_at_checked(colon)
         && rest.starts_with(':')
         && name.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -322,4 +342,182 @@ fn shortened(scheme: &str) -> String {
 #[expect(clippy::needless_pass_by_value, reason = "it is the function that map_err wants")]
 fn malformed(error: url::ParseError) -> Reject {
     Reject::Malformed(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn url(raw: &str) -> CrawlUrl {
+        CrawlUrl::parse(raw, &Identity::default()).unwrap()
+    }
+
+    fn reject(raw: &str) -> Reject {
+        CrawlUrl::parse(raw, &Identity::default()).unwrap_err()
+    }
+
+    #[test]
+    fn the_parts_of_an_address() {
+        let u = url(" HTTP://user:pw@WWW.Example.CO.UK.:8080/a/b%41?q=1#f ");
+        assert_eq!(u.href(), "http://www.example.co.uk.:8080/a/b%41?q=1");
+        assert_eq!(u.canonical(), "http://www.example.co.uk:8080/a/bA?q=1");
+        assert_eq!(
+            (u.scheme(), u.host(), u.port()),
+            (Scheme::Http, "www.example.co.uk.", 8080)
+        );
+        assert_eq!(u.host_key(), "www.example.co.uk:8080");
+        assert_eq!(u.origin(), "http://www.example.co.uk.:8080");
+        assert_eq!((u.path_and_query(), u.path()), ("/a/b%41?q=1", "/a/b%41"));
+        assert_eq!(u.registrable_domain(), "example.co.uk");
+        assert_eq!(u.robots_txt(), url("http://www.example.co.uk.:8080/robots.txt"));
+        assert_eq!(u.to_string(), u.href());
+
+        let v = url("https://[2001:db8::1]");
+        assert_eq!(v.href(), "https://[2001:db8::1]/");
+        assert_eq!(
+            (v.scheme(), v.host(), v.port(), v.host_key()),
+            (Scheme::Https, "[2001:db8::1]", 443, "[2001:db8::1]")
+        );
+        assert_eq!(
+            (v.path_and_query(), v.path(), v.origin()),
+            ("/", "/", "https://[2001:db8::1]")
+        );
+        assert_eq!(v.robots_txt(), url("https://[2001:db8::1]/robots.txt"));
+        assert_eq!(v.registrable_domain(), "[2001:db8::1]");
+        assert_eq!(url("https://[::1]:444/?x").host_key(), "[::1]:444");
+        assert_eq!(url("https://[::1]:444/?x").host(), "[::1]");
+    }
+
+    #[test]
+    fn both_schemes_of_a_host_share_its_key() {
+        assert_eq!(url("http://h/").host_key(), url("https://h./x").host_key());
+        assert_ne!(url("http://h:443/").host_key(), url("https://h/").host_key());
+    }
+
+    #[test]
+    fn a_registrable_domain_or_else_the_host() {
+        for (raw, domain) in [
+            ("http://a.b.example.com/", "example.com"),
+            ("http://b.github.io/", "b.github.io"),
+            ("http://co.uk/", "co.uk"),
+            ("http://localhost/", "localhost"),
+            ("http://192.0.2.1/", "192.0.2.1"),
+            ("http://x.y.internal-zone/", "y.internal-zone"),
+        ] {
+            assert_eq!(url(raw).registrable_domain(), domain, "{raw}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_of_a_page_is_refused_with_the_reason() {
+        for raw in [
+            "",
+            "a/b",
+            "http://",
+            "http://a b/",
+            "http://h:99999/",
+            "//h/",
+            "http://[::1/",
+        ] {
+            assert!(matches!(reject(raw), Reject::Malformed(_)), "{raw}");
+        }
+        for (raw, scheme) in [
+            ("mailto:a@b", "mailto"),
+            (" JavaScript:void(0)", "javascript"),
+            ("da\tta:,x", "data"),
+            ("ftp://h/", "ftp"),
+            ("file:///x", "file"),
+        ] {
+            assert_eq!(reject(raw), Reject::Scheme(scheme.to_owned()), "{raw}");
+        }
+        assert_eq!(
+            reject(&format!("{}:x", "a".repeat(100))),
+            Reject::Scheme("a".repeat(MAX_SCHEME_BYTES))
+        );
+        assert_eq!(
+            reject(&format!("data:,{}", "x".repeat(MAX_RAW_BYTES))),
+            Reject::Scheme("data".to_owned())
+        );
+    }
+
+    #[test]
+    fn the_longest_address_is_taken_and_one_byte_more_is_not() {
+        let path = "p".repeat(MAX_URL_BYTES - "http://h/".len());
+        assert_eq!(url(&format!("http://h/{path}#{path}")).href().len(), MAX_URL_BYTES);
+        assert_eq!(reject(&format!("http://h/{path}p")), Reject::TooLong(MAX_URL_BYTES + 1));
+        let raw = format!("http://h/#{}", "f".repeat(MAX_RAW_BYTES));
+        assert_eq!(reject(&raw), Reject::TooLong(raw.len()));
+        assert_eq!(url(&raw[..MAX_RAW_BYTES]).href(), "http://h/");
+        let longest = url(&format!("http://h/{path}"));
+        assert_eq!(longest.robots_txt().href(), "http://h/robots.txt");
+    }
+
+    #[test]
+    fn white_space_is_dropped_as_the_standard_says_and_line_separators_with_it() {
+        assert_eq!(url("\u{0}\t http://h/a\tb\r\nc d \u{1}").href(), "http://h/abc%20d");
+        assert_eq!(url("\u{2028}http://h/\u{2029}").href(), "http://h/");
+        assert_eq!(url("http://h/a\u{2028}b").href(), "http://h/a%E2%80%A8b");
+    }
+
+    #[test]
+    fn it_is_stored_as_its_href() {
+        let u = url("http://h./%41");
+        let json = serde_json::to_string(&u).unwrap();
+        assert_eq!(json, "\"http://h./%41\"");
+        assert_eq!(serde_json::from_str::<CrawlUrl>(&json).unwrap(), u);
+        assert!(serde_json::from_str::<CrawlUrl>("\"mailto:x\"").is_err());
+        let bytes = postcard::to_allocvec(&u).unwrap();
+        assert_eq!(postcard::from_bytes::<CrawlUrl>(&bytes).unwrap(), u);
+    }
+
+    /// Pieces that an address may be broken at.
+    fn any_address() -> impl Strategy<Value = String> {
+        let piece = prop_oneof![
+            4 => "[a-zA-Z0-9]{1,4}",
+            4 => prop::sample::select(vec![
+                "/", "//", ".", "..", "/../", "%", "%4", "%41", "%2e", "%2F", "%%341", "%25", "?", "#", "&", "=", ":", "@", "\\",
+                " ", "\t", "xn--", "xn--a", "\u{e9}", "\u{2028}", "'", "\"", "|", "[", "]", ":80", ":443", "1.2.3", "0x1", ".", "-", "~", "{",
+            ]).prop_map(str::to_owned),
+            1 => any::<char>().prop_map(String::from),
+        ];
+        (
+            prop::sample::select(vec![
+                "http://",
+                "https://",
+                "http:",
+                "HTTP:\\\\",
+                "http:///",
+                "http://h/",
+                "http://h.",
+            ]),
+            prop::collection::vec(piece, 0..12),
+        )
+            .prop_map(|(start, pieces)| format!("{start}{}", pieces.concat()))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4_000))]
+
+        #[test]
+        fn the_identity_of_an_identity_is_itself(raw in any_address()) {
+            if let Ok(u) = CrawlUrl::parse(&raw, &Identity::default()) {
+                let again = url(u.href());
+                prop_assert_eq!(&again, &u);
+                let identity = url(u.canonical());
+                prop_assert_eq!(identity.canonical(), u.canonical());
+                prop_assert_eq!(identity.href(), u.canonical());
+                prop_assert_eq!(identity.host_key(), u.host_key());
+                prop_assert_eq!(&format!("{}{}", u.origin(), u.path_and_query()), u.href());
+                prop_assert!(u.path().starts_with('/') && u.href().is_ascii());
+                prop_assert_eq!(u.robots_txt(), url(&format!("{}/robots.txt", u.origin())));
+                prop_assert!(u.host().contains(u.registrable_domain()));
+            }
+        }
+
+        #[test]
+        fn any_text_gets_an_answer(raw in any::<String>()) {
+            let _ = CrawlUrl::parse(&raw, &Identity::default());
+        }
+    }
 }

@@ -10,7 +10,10 @@ use super::whatwg::to_ascii;
 
 /// What can be asked of a key besides the default. The default is what archives index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "four independent switches of the reference, under its names")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "four independent switches of the reference, under its names"
+)]
 pub struct Options {
     /// `http://(com,example)/` instead of `com,example)/`.
     pub with_scheme: bool,
@@ -24,7 +27,12 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { with_scheme: false, trailing_comma: false, host_massage: true, reverse_ipaddr: true }
+        Self {
+            with_scheme: false,
+            trailing_comma: false,
+            host_massage: true,
+            reverse_ipaddr: true,
+        }
     }
 }
 
@@ -39,7 +47,11 @@ pub fn surt(href: &str) -> String {
 /// The key in another form.
 #[must_use]
 pub fn surt_with(href: &str, options: Options) -> String {
-    let text: String = href.trim().chars().filter(|c| !matches!(c, '\t' | '\n' | '\r')).collect();
+    let text: String = href
+        .trim()
+        .chars()
+        .filter(|c| !matches!(c, '\t' | '\n' | '\r'))
+        .collect();
     if text.is_empty() {
         return "-".to_owned();
     }
@@ -73,7 +85,9 @@ pub fn surt_with(href: &str, options: Options) -> String {
 fn split_scheme(text: &str) -> Option<(String, &str)> {
     let (name, rest) = text.split_once(':')?;
     let well_formed = name.starts_with(|c: char| c.is_ascii_alphabetic())
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'));
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'));
     well_formed.then(|| (name.to_ascii_lowercase(), rest))
 }
 
@@ -157,7 +171,9 @@ fn is_session_id(segment: &str) -> bool {
 
 /// `(S(24 characters))`, `(A(24 characters)F(24 characters))` ...
 fn is_named_session_ids(segment: &str) -> bool {
-    let Some(mut ids) = segment.strip_prefix('(').and_then(|s| s.strip_suffix(')')) else { return false };
+    let Some(mut ids) = segment.strip_prefix('(').and_then(|s| s.strip_suffix(')')) else {
+        return false;
+    };
     while let Some(rest) = ids.strip_prefix(|c: char| c.is_ascii_alphabetic()).and_then(after_id) {
         if rest.is_empty() {
             return true;
@@ -175,7 +191,9 @@ fn after_id(text: &str) -> Option<&str> {
 fn query_of_key(query: &str) -> String {
     let mut query = rewritten(query);
     for name in ["jsessionid=", "phpsessid=", "sid="] {
-        drop_last_parameter(&mut query, |text| skip(text.strip_prefix(name)?, 32, u8::is_ascii_alphanumeric));
+        drop_last_parameter(&mut query, |text| {
+            skip(text.strip_prefix(name)?, 32, u8::is_ascii_alphanumeric)
+        });
     }
     drop_last_parameter(&mut query, |text| {
         let name = skip(text.strip_prefix("aspsessionid")?, 8, u8::is_ascii_alphabetic)?;
@@ -193,8 +211,12 @@ fn query_of_key(query: &str) -> String {
 /// Removes the last stretch that `matches` (which returns what follows it), if `&` or the end follows; the `&` goes too.
 fn drop_last_parameter(query: &mut String, matches: impl Fn(&str) -> Option<&str>) {
     for start in (0..query.len()).rev() {
-        let Some(rest) = query.get(start..).and_then(&matches) else { continue };
-        let Some(after) = rest.strip_prefix('&').or(rest.is_empty().then_some("")) else { continue };
+        let Some(rest) = query.get(start..).and_then(&matches) else {
+            continue;
+        };
+        let Some(after) = rest.strip_prefix('&').or(rest.is_empty().then_some("")) else {
+            continue;
+        };
         query.replace_range(start..query.len() - after.len(), "");
         return;
     }
@@ -202,7 +224,9 @@ fn drop_last_parameter(query: &mut String, matches: impl Fn(&str) -> Option<&str
 
 /// What follows the first `count` bytes, if all of them are of the class.
 fn skip(text: &str, count: usize, class: fn(&u8) -> bool) -> Option<&str> {
-    text.split_at_checked(count).filter(|(head, _)| head.as_bytes().iter().all(class)).map(|(_, tail)| tail)
+    text.split_at_checked(count)
+        .filter(|(head, _)| head.as_bytes().iter().all(class))
+        .map(|(_, tail)| tail)
 }
 
 /// What follows a value of at least one byte.
@@ -266,7 +290,10 @@ mod tests {
             ("http://example.net/../x", "net,example)/../x"),
             ("http://example.net/%2541%25%2523%2520", "net,example)/a%25%23%20"),
             ("http://example.net/a%3Fb?c", "net,example)/a?b?c"),
-            ("http://example.net/?b=2&B=1&a=%26&&x-=1&x", "net,example)/?&&a=&b=1&b=2&x&x-=1"),
+            (
+                "http://example.net/?b=2&B=1&a=%26&&x-=1&x",
+                "net,example)/?&&a=&b=1&b=2&x&x-=1",
+            ),
             ("http://example.net/?\u{e9}&z", "net,example)/?%c3%a9&z"),
             ("//example.net/x", "net,example)/x"),
             ("example.net", "net,example)/"),
@@ -286,7 +313,10 @@ mod tests {
             (format!("a?sid={id32}"), "a".to_owned()),
             (format!("a?x=1&jsessionid={id32}&b"), "a?b&x=1".to_owned()),
             (format!("a?x=1&PHPSESSID={id32}"), "a?&x=1".to_owned()),
-            (format!("a?sid={id32}0"), format!("a?sid={}0", id32.to_ascii_lowercase())),
+            (
+                format!("a?sid={id32}0"),
+                format!("a?sid={}0", id32.to_ascii_lowercase()),
+            ),
             (format!("a?aspsessionidABCDEFGH={id24}&b"), "a?b".to_owned()),
             ("a?cfid=1&cftoken=2&b".to_owned(), "a?b".to_owned()),
             ("a?cfid=&cftoken=2".to_owned(), "a?cfid=&cftoken=2".to_owned()),
@@ -297,7 +327,11 @@ mod tests {
             (format!("({id24})/p.html"), format!("({id24})/p.html")),
             (format!("(1({id24}))/p.aspx"), format!("(1({id24}))/p.aspx")),
         ] {
-            assert_eq!(surt(&format!("http://example.net/{tail}")), format!("net,example)/{key_tail}"), "{tail}");
+            assert_eq!(
+                surt(&format!("http://example.net/{tail}")),
+                format!("net,example)/{key_tail}"),
+                "{tail}"
+            );
         }
     }
 
@@ -305,10 +339,46 @@ mod tests {
     fn the_other_forms() {
         let href = "https://www.example.net/";
         let standard = Options::default();
-        assert_eq!(surt_with(href, Options { with_scheme: true, ..standard }), "https://(net,example)/");
-        assert_eq!(surt_with(href, Options { trailing_comma: true, ..standard }), "net,example,)/");
-        assert_eq!(surt_with(href, Options { host_massage: false, ..standard }), "net,example,www)/");
-        assert_eq!(surt_with("http://192.0.2.7/", Options { reverse_ipaddr: false, ..standard }), "192.0.2.7)/");
+        assert_eq!(
+            surt_with(
+                href,
+                Options {
+                    with_scheme: true,
+                    ..standard
+                }
+            ),
+            "https://(net,example)/"
+        );
+        assert_eq!(
+            surt_with(
+                href,
+                Options {
+                    trailing_comma: true,
+                    ..standard
+                }
+            ),
+            "net,example,)/"
+        );
+        assert_eq!(
+            surt_with(
+                href,
+                Options {
+                    host_massage: false,
+                    ..standard
+                }
+            ),
+            "net,example,www)/"
+        );
+        assert_eq!(
+            surt_with(
+                "http://192.0.2.7/",
+                Options {
+                    reverse_ipaddr: false,
+                    ..standard
+                }
+            ),
+            "192.0.2.7)/"
+        );
     }
 
     proptest! {
