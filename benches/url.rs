@@ -17,17 +17,27 @@ fn links() -> Vec<String> {
     let mut links = Vec::new();
     for n in 0..25 {
         links.push(format!("/news/2026/11/another-headline-that-goes-on-{n}.html"));
-        links.push(format!("https://www.example.com/shop/category-{n}/product-{n}?color=red&size={n}"));
+        links.push(format!(
+            "https://www.example.com/shop/category-{n}/product-{n}?color=red&size={n}"
+        ));
         links.push(format!("/static/img/{n}/picture-{n}.jpg?w=640&h=480&fit=crop"));
         links.push(format!("story-{n}.html#comments"));
     }
     for n in 0..10 {
-        links.push(format!("https://social.example.net/share?u=https%3A%2F%2Fwww.example.com%2Fnews%2F{n}"));
+        links.push(format!(
+            "https://social.example.net/share?u=https%3A%2F%2Fwww.example.com%2Fnews%2F{n}"
+        ));
         links.push(format!("//cdn.example.org/assets/js/bundle.{n}.min.js"));
         links.push(format!("../../archive/{n}/"));
         links.push(format!("/wiki/M%c3%bcnchen_{n}"));
     }
-    links.extend((0..5).flat_map(|n| [format!("#section-{n}"), format!("/search?q=a b {n}"), "javascript:void(0)".to_owned()]));
+    links.extend((0..5).flat_map(|n| {
+        [
+            format!("#section-{n}"),
+            format!("/search?q=a b {n}"),
+            "javascript:void(0)".to_owned(),
+        ]
+    }));
     links
 }
 
@@ -69,7 +79,11 @@ fn robots_parse(bencher: Bencher) {
 #[divan::bench]
 fn robots_allows(bencher: Bencher) {
     let robots = Robots::parse(&robots_txt(), "crawler");
-    bencher.bench(|| robots.allows(black_box("/news/2026/11/some-long-headline-of-the-day-4711.html?page=2")));
+    bencher.bench(|| {
+        robots.allows(black_box(
+            "/news/2026/11/some-long-headline-of-the-day-4711.html?page=2",
+        ))
+    });
 }
 
 fn robots_txt() -> Vec<u8> {

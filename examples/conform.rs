@@ -5,7 +5,8 @@
 use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
 
-use crawler::url::{CrawlUrl, Identity, surt, to_ascii, whatwg_href};
+use crawler::robots::Robots;
+use crawler::url::{Base, CrawlUrl, Identity, surt, to_ascii, whatwg_href};
 use serde_json::{Value, json};
 
 /// The answer fields of one case.
@@ -14,6 +15,8 @@ type Answer = fn(&Value) -> Value;
 fn main() -> ExitCode {
     let set = std::env::args().nth(1).unwrap_or_default();
     let answer: Answer = match set.as_str() {
+        "robots" => robots,
+        "robots_real" => robots_real,
         "surt" => surt_key,
         "url_equiv" => url_equiv,
         "url_canon" => url_canon,
@@ -57,6 +60,55 @@ fn text<'a>(case: &'a Value, field: &str) -> &'a str {
 
 fn parsed(case: &Value, field: &str) -> Option<CrawlUrl> {
     CrawlUrl::parse(text(case, field), &Identity::default()).ok()
+}
+
+fn robots_txt(case: &Value) -> Vec<u8> {
+    match case["robots_txt_b64"].as_str() {
+        Some(encoded) => data_encoding::BASE64.decode(encoded.as_bytes()).unwrap_or_default(),
+        None => text(case, "robots_txt").as_bytes().to_vec(),
+    }
+}
+
+/// May `question["url"]` be fetched by `question["user_agent"]`? Some addresses are longer than the crawler takes.
+fn allowed(robots_txt: &[u8], question: &Value) -> Value {
+    let robots = Robots::parse(robots_txt, text(question, "user_agent"));
+    let Some(href) = whatwg_href(text(question, "url"), None) else {
+        return Value::Null;
+    };
+    let sent = href.split('#').next().unwrap_or_default();
+    let path = sent.splitn(4, '/').nth(3).unwrap_or_default();
+    Value::Bool(robots.allows(&format!("/{path}")))
+}
+
+fn robots(case: &Value) -> Value {
+    let file = robots_txt(case);
+    match text(case, "kind") {
+        "allowed" => json!({ "allowed": allowed(&file, case) }),
+        "delay" => {
+            let delay = Robots::parse(&file, text(case, "user_agent")).crawl_delay();
+            json!({ "crawl_delay": delay.map(|delay| delay.as_secs_f64()) })
+        }
+        _ => json!({ "sitemaps": sitemaps(&file, case) }),
+    }
+}
+
+/// The `Sitemap` lines as written; relative ones resolved against the robots.txt.
+fn sitemaps(robots_txt: &[u8], case: &Value) -> Vec<String> {
+    let identity = Identity::default();
+    let base = parsed(case, "robots_url").map(|url| Base::of(&url, None));
+    let absolute = |written: &String| match &base {
+        Some(base) if CrawlUrl::parse(written, &identity).is_err() => {
+            CrawlUrl::join(base, written, &identity).map_or_else(|_| written.clone(), |url| url.href().to_owned())
+        }
+        _ => written.clone(),
+    };
+    Robots::parse(robots_txt, "").sitemaps().iter().map(absolute).collect()
+}
+
+fn robots_real(case: &Value) -> Value {
+    let file = robots_txt(case);
+    let checks = case["checks"].as_array().into_iter().flatten();
+    json!({ "allowed": checks.map(|check| allowed(&file, check)).collect::<Vec<_>>() })
 }
 
 fn url_parse(case: &Value) -> Value {
