@@ -96,8 +96,8 @@ fn samples() -> Vec<Sample> {
             b"5\r\nhello\r\n0\r\n\r\n",
         ),
         sample(
-            "http://b\u{fc}cher.example/\u{e4}?\u{4e16}=<1>",
-            "example,b%c3%bccher)/%c3%a4?%e4%b8%96=%3c1%3e",
+            "http://xn--bcher-kva.example/\u{e4}?\u{4e16}=<1>",
+            "example,xn--bcher-kva)/%c3%a4?%e4%b8%96=<1>",
             b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n",
             b"<p>non-ASCII</p>",
         ),
