@@ -1,1 +1,2 @@
 //! The integration tests: one binary, one module a topic.
+mod archive;
