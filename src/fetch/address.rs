@@ -16,12 +16,23 @@ pub struct Cidr {
 }
 
 impl Cidr {
+    /// Every IPv4 address.
+    pub const ALL_V4: Self = Self::v4(0, 0, 0, 0, 0);
+    /// Every IPv6 address.
+    pub const ALL_V6: Self = Self::v6(0, 0, 0);
+
     const fn v4(a: u8, b: u8, c: u8, d: u8, prefix: u8) -> Self {
-        Self { network: IpAddr::V4(Ipv4Addr::new(a, b, c, d)), prefix }
+        Self {
+            network: IpAddr::V4(Ipv4Addr::new(a, b, c, d)),
+            prefix,
+        }
     }
 
     const fn v6(first: u16, second: u16, prefix: u8) -> Self {
-        Self { network: IpAddr::V6(Ipv6Addr::new(first, second, 0, 0, 0, 0, 0, 0)), prefix }
+        Self {
+            network: IpAddr::V6(Ipv6Addr::new(first, second, 0, 0, 0, 0, 0, 0)),
+            prefix,
+        }
     }
 
     /// Is the address in the range? An IPv4 range holds no IPv6 address, and the other way round.
@@ -50,7 +61,10 @@ impl std::str::FromStr for Cidr {
             Some((address, prefix)) => (address, Some(prefix)),
             None => (text, None),
         };
-        let address = address.strip_prefix('[').and_then(|a| a.strip_suffix(']')).unwrap_or(address);
+        let address = address
+            .strip_prefix('[')
+            .and_then(|a| a.strip_suffix(']'))
+            .unwrap_or(address);
         let network: IpAddr = address.parse().map_err(|_| wrong())?;
         let bits = if network.is_ipv4() { 32 } else { 128 };
         let prefix = match prefix {
@@ -59,7 +73,10 @@ impl std::str::FromStr for Cidr {
             None => bits,
         };
         if prefix > bits {
-            return Err(format!("{text:?}: an IPv{} prefix has at most {bits} bits", if bits == 32 { 4 } else { 6 }));
+            return Err(format!(
+                "{text:?}: an IPv{} prefix has at most {bits} bits",
+                if bits == 32 { 4 } else { 6 }
+            ));
         }
         Ok(Self { network, prefix })
     }
@@ -73,21 +90,21 @@ impl fmt::Display for Cidr {
 
 /// IPv4 ranges that are not on the public Internet.
 const REFUSED_V4: [Cidr; 16] = [
-    Cidr::v4(0, 0, 0, 0, 8),       // this network (RFC 791)
-    Cidr::v4(10, 0, 0, 0, 8),      // private use (RFC 1918)
-    Cidr::v4(100, 64, 0, 0, 10),   // shared space of carriers (RFC 6598)
-    Cidr::v4(127, 0, 0, 0, 8),     // loopback (RFC 1122)
-    Cidr::v4(169, 254, 0, 0, 16),  // link-local, metadata services (RFC 3927)
-    Cidr::v4(172, 16, 0, 0, 12),   // private use
-    Cidr::v4(192, 0, 0, 0, 24),    // protocol assignments (RFC 6890)
-    Cidr::v4(192, 0, 2, 0, 24),    // documentation (RFC 5737)
-    Cidr::v4(192, 88, 99, 0, 24),  // 6to4 relays, withdrawn (RFC 7526)
-    Cidr::v4(192, 168, 0, 0, 16),  // private use
-    Cidr::v4(198, 18, 0, 0, 15),   // benchmarks (RFC 2544)
-    Cidr::v4(198, 51, 100, 0, 24), // documentation
-    Cidr::v4(203, 0, 113, 0, 24),  // documentation
-    Cidr::v4(224, 0, 0, 0, 4),     // multicast (RFC 5771)
-    Cidr::v4(240, 0, 0, 0, 4),     // reserved, with the limited broadcast address (RFC 1112, RFC 8190)
+    Cidr::v4(0, 0, 0, 0, 8),        // this network (RFC 791)
+    Cidr::v4(10, 0, 0, 0, 8),       // private use (RFC 1918)
+    Cidr::v4(100, 64, 0, 0, 10),    // shared space of carriers (RFC 6598)
+    Cidr::v4(127, 0, 0, 0, 8),      // loopback (RFC 1122)
+    Cidr::v4(169, 254, 0, 0, 16),   // link-local, metadata services (RFC 3927)
+    Cidr::v4(172, 16, 0, 0, 12),    // private use
+    Cidr::v4(192, 0, 0, 0, 24),     // protocol assignments (RFC 6890)
+    Cidr::v4(192, 0, 2, 0, 24),     // documentation (RFC 5737)
+    Cidr::v4(192, 88, 99, 0, 24),   // 6to4 relays, withdrawn (RFC 7526)
+    Cidr::v4(192, 168, 0, 0, 16),   // private use
+    Cidr::v4(198, 18, 0, 0, 15),    // benchmarks (RFC 2544)
+    Cidr::v4(198, 51, 100, 0, 24),  // documentation
+    Cidr::v4(203, 0, 113, 0, 24),   // documentation
+    Cidr::v4(224, 0, 0, 0, 4),      // multicast (RFC 5771)
+    Cidr::v4(240, 0, 0, 0, 4),      // reserved, with the limited broadcast address (RFC 1112, RFC 8190)
     Cidr::v4(168, 63, 129, 16, 32), // a cloud's own metadata and name service on a public number
 ];
 
@@ -97,10 +114,10 @@ const PUBLIC_V6: Cidr = Cidr::v6(0x2000, 0, 3);
 
 /// Ranges inside [`PUBLIC_V6`] that are not on the public Internet.
 const REFUSED_V6: [Cidr; 4] = [
-    Cidr::v6(0x2001, 0, 23),     // protocol assignments with Teredo, benchmarks, ORCHID (RFC 2928, RFC 4380)
+    Cidr::v6(0x2001, 0, 23), // protocol assignments with Teredo, benchmarks, ORCHID (RFC 2928, RFC 4380)
     Cidr::v6(0x2001, 0xdb8, 32), // documentation (RFC 3849)
-    Cidr::v6(0x3fff, 0, 20),     // documentation (RFC 9637)
-    Cidr::v6(0x3ffe, 0, 16),     // the old test network, returned (RFC 3701)
+    Cidr::v6(0x3fff, 0, 20), // documentation (RFC 9637)
+    Cidr::v6(0x3ffe, 0, 16), // the old test network, returned (RFC 3701)
 ];
 
 /// Translation of IPv4 into IPv6 by well-known prefix (RFC 6052): the last 32 bits are the IPv4 address.
@@ -247,7 +264,9 @@ mod tests {
 
     #[test]
     fn what_the_user_allows_is_allowed_in_every_form_that_carries_it() {
-        let policy = AddressPolicy { allow: vec!["127.0.0.0/8".parse().unwrap(), "::1".parse().unwrap()] };
+        let policy = AddressPolicy {
+            allow: vec!["127.0.0.0/8".parse().unwrap(), "::1".parse().unwrap()],
+        };
         for address in ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1", "1.1.1.1"] {
             assert!(policy.allows(address.parse().unwrap()), "{address}");
         }
@@ -269,7 +288,18 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Cidr>().unwrap().to_string(), written);
         }
-        for text in ["", "/", "/8", "127.0.0.1/", "127.0.0.1/33", "::1/129", "127.1/8", "host/8", "1.2.3.4/+8", "1.2.3.4/-1"] {
+        for text in [
+            "",
+            "/",
+            "/8",
+            "127.0.0.1/",
+            "127.0.0.1/33",
+            "::1/129",
+            "127.1/8",
+            "host/8",
+            "1.2.3.4/+8",
+            "1.2.3.4/-1",
+        ] {
             assert!(text.parse::<Cidr>().is_err(), "{text}");
         }
         let all: Cidr = "0.0.0.0/0".parse().unwrap();

@@ -59,7 +59,11 @@ pub fn decode<'a>(content_encodings: &[&[u8]], body: &'a [u8], cap: usize) -> De
     let mut fault = None;
     let mut rounds = 0;
     for coding in codings(content_encodings).rev() {
-        let undone = if rounds < MAX_CODINGS { undo(coding, &bytes, cap) } else { Undone::Unknown };
+        let undone = if rounds < MAX_CODINGS {
+            undo(coding, &bytes, cap)
+        } else {
+            Undone::Unknown
+        };
         rounds += 1;
         match undone {
             Undone::Plain => {}
@@ -86,7 +90,10 @@ pub fn decode<'a>(content_encodings: &[&[u8]], body: &'a [u8], cap: usize) -> De
 
 /// The words of all header lines in order, without those that say "not coded".
 fn codings<'h>(lines: &'h [&'h [u8]]) -> impl DoubleEndedIterator<Item = &'h [u8]> {
-    let words = lines.iter().flat_map(|line| line.split(|b| *b == b',')).map(<[u8]>::trim_ascii);
+    let words = lines
+        .iter()
+        .flat_map(|line| line.split(|b| *b == b','))
+        .map(<[u8]>::trim_ascii);
     words.filter(|w| !w.is_empty() && !w.eq_ignore_ascii_case(b"identity") && !w.eq_ignore_ascii_case(b"none"))
 }
 
@@ -167,7 +174,9 @@ fn unsigned(body: &[u8], stream: Stream) -> Undone {
 /// No "binary data byte" (MIME Sniffing Standard section 3) near the start.
 fn looks_like_text(body: &[u8]) -> bool {
     let start = body.get(..LOOK_AT).unwrap_or(body);
-    !start.iter().any(|b| matches!(b, 0x00..=0x08 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f))
+    !start
+        .iter()
+        .any(|b| matches!(b, 0x00..=0x08 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f))
 }
 
 /// Makes room for more output, never beyond one byte past the cap (the byte that tells "full" from "exactly").

@@ -41,7 +41,7 @@ pub enum NameError {
     #[error("name look-up failed: {0}")]
     Failed(String),
     /// There are addresses, but none may be connected to; the first of them.
-    #[error("{0} is not a public address (to crawl it: --allow-address {0})")]
+    #[error("{0} is not a public address (to crawl it: --allow-address {0}/{bits})", bits = if .0.is_ipv4() { 32 } else { 128 })]
     Private(IpAddr),
 }
 
@@ -86,7 +86,12 @@ impl Names {
         let name = plain(name);
         let found: Vec<SocketAddr> = match self.pinned(&name, port) {
             Some(pin) => vec![pin],
-            None => self.answer(name).await?.iter().map(|ip| SocketAddr::new(*ip, 0)).collect(),
+            None => self
+                .answer(name)
+                .await?
+                .iter()
+                .map(|ip| SocketAddr::new(*ip, 0))
+                .collect(),
         };
         let allowed: Vec<SocketAddr> = found.iter().copied().filter(|a| self.0.policy.allows(a.ip())).collect();
         match found.first() {
@@ -98,14 +103,15 @@ impl Names {
 
     fn pinned(&self, name: &str, port: Option<u16>) -> Option<SocketAddr> {
         let pins = self.0.pins.get(name)?;
-        let pin = pins.iter().find(|(pinned, _)| port.is_none_or(|port| port == *pinned))?;
+        let pin = pins
+            .iter()
+            .find(|(pinned, _)| port.is_none_or(|port| port == *pinned))?;
         Some(pin.1)
     }
 
     async fn answer(&self, name: String) -> Result<Arc<[IpAddr]>, NameError> {
-        // RFC 6761 section 6.3: these names are loopback, and no server of names is to be asked for them
-        if name == "localhost" || name.ends_with(".localhost") {
-            return Ok(Arc::new([IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)]));
+        if let Some(v4) = loopback(&name) {
+            return Ok(Arc::new([v4, IpAddr::V6(Ipv6Addr::LOCALHOST)]));
         }
         let cached = self.cache().get(&name, Instant::now());
         let answer = match cached {
@@ -149,10 +155,18 @@ fn plain(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
 
+/// `localhost` and what ends in it are loopback, and no server of names is to be asked (RFC 6761 section 6.3).
+pub(super) fn loopback(name: &str) -> Option<IpAddr> {
+    let name = plain(name);
+    (name == "localhost" || name.ends_with(".localhost")).then_some(IpAddr::V4(Ipv4Addr::LOCALHOST))
+}
+
 /// The system's own words, without the standard library's introduction.
 fn words(error: &io::Error) -> String {
     let text = error.to_string();
-    text.strip_prefix("failed to lookup address information: ").unwrap_or(&text).to_owned()
+    text.strip_prefix("failed to lookup address information: ")
+        .unwrap_or(&text)
+        .to_owned()
 }
 
 /// Answers with the time until which they are believed, in two generations.
@@ -172,7 +186,12 @@ impl Cache {
         if self.young.len() >= CACHED_NAMES / 2 {
             self.old = std::mem::take(&mut self.young);
         }
-        let until = now + if answer.is_ok() { BELIEVE_ANSWER } else { BELIEVE_FAILURE };
+        let until = now
+            + if answer.is_ok() {
+                BELIEVE_ANSWER
+            } else {
+                BELIEVE_FAILURE
+            };
         self.young.insert(name, (answer, until));
     }
 }
@@ -182,8 +201,13 @@ mod tests {
     use super::*;
 
     fn names(allow: &[&str], pins: &[(&str, u16, &str)]) -> Names {
-        let policy = AddressPolicy { allow: allow.iter().map(|r| r.parse().unwrap()).collect() };
-        let pins: Vec<_> = pins.iter().map(|(h, p, a)| ((*h).to_owned(), *p, a.parse().unwrap())).collect();
+        let policy = AddressPolicy {
+            allow: allow.iter().map(|r| r.parse().unwrap()).collect(),
+        };
+        let pins: Vec<_> = pins
+            .iter()
+            .map(|(h, p, a)| ((*h).to_owned(), *p, a.parse().unwrap()))
+            .collect();
         Names::new(policy, &pins)
     }
 
@@ -191,7 +215,11 @@ mod tests {
     async fn pins_hold_for_their_port_in_any_spelling_of_the_name() {
         let names = names(
             &["127.0.0.0/8"],
-            &[("Site.test", 80, "127.0.0.2:8080"), ("site.test", 443, "127.0.0.3:8443"), ("dot.test.", 80, "127.0.0.4:80")],
+            &[
+                ("Site.test", 80, "127.0.0.2:8080"),
+                ("site.test", 443, "127.0.0.3:8443"),
+                ("dot.test.", 80, "127.0.0.4:80"),
+            ],
         );
         for (name, port, address) in [
             ("site.test", Some(80), "127.0.0.2:8080"),
@@ -199,7 +227,11 @@ mod tests {
             ("site.test", None, "127.0.0.2:8080"),
             ("dot.test", Some(80), "127.0.0.4:80"),
         ] {
-            assert_eq!(names.look_up(name, port).await, Ok(vec![address.parse().unwrap()]), "{name}");
+            assert_eq!(
+                names.look_up(name, port).await,
+                Ok(vec![address.parse().unwrap()]),
+                "{name}"
+            );
         }
     }
 
@@ -217,8 +249,15 @@ mod tests {
             let refused = names(&[], &[]).look_up(name, Some(80)).await;
             assert_eq!(refused, Err(NameError::Private(Ipv4Addr::LOCALHOST.into())), "{name}");
         }
-        let allowed = names(&["127.0.0.0/8"], &[]).look_up("localhost", Some(80)).await.unwrap();
-        assert_eq!(allowed, vec!["127.0.0.1:0".parse().unwrap()], "the address that is not allowed is left out");
+        let allowed = names(&["127.0.0.0/8"], &[])
+            .look_up("localhost", Some(80))
+            .await
+            .unwrap();
+        assert_eq!(
+            allowed,
+            vec!["127.0.0.1:0".parse().unwrap()],
+            "the address that is not allowed is left out"
+        );
     }
 
     #[tokio::test]
@@ -226,14 +265,23 @@ mod tests {
         let names = names(&[], &[]);
         let mixed: Answer = Ok(Arc::new(["10.0.0.1".parse().unwrap(), "1.1.1.1".parse().unwrap()]));
         names.cache().put("mixed.test".to_owned(), mixed, Instant::now());
-        assert_eq!(names.look_up("mixed.test", Some(80)).await, Ok(vec!["1.1.1.1:0".parse().unwrap()]));
+        assert_eq!(
+            names.look_up("mixed.test", Some(80)).await,
+            Ok(vec!["1.1.1.1:0".parse().unwrap()])
+        );
     }
 
     #[tokio::test]
     async fn a_failed_look_up_says_what_the_system_says() {
-        let failed = names(&[], &[]).look_up("no-such-host.invalid", Some(80)).await.unwrap_err();
+        let failed = names(&[], &[])
+            .look_up("no-such-host.invalid", Some(80))
+            .await
+            .unwrap_err();
         let text = failed.to_string();
-        assert!(text.starts_with("name look-up failed: ") && !text.contains("failed to lookup"), "{text}");
+        assert!(
+            text.starts_with("name look-up failed: ") && !text.contains("failed to lookup"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -245,7 +293,10 @@ mod tests {
         cache.put("bad.test".to_owned(), Err("no".to_owned()), now);
         assert_eq!(cache.get("good.test", now + BELIEVE_ANSWER / 2), Some(answer.clone()));
         assert_eq!(cache.get("good.test", now + BELIEVE_ANSWER), None);
-        assert_eq!(cache.get("bad.test", now + BELIEVE_FAILURE / 2), Some(Err("no".to_owned())));
+        assert_eq!(
+            cache.get("bad.test", now + BELIEVE_FAILURE / 2),
+            Some(Err("no".to_owned()))
+        );
         assert_eq!(cache.get("bad.test", now + BELIEVE_FAILURE), None);
 
         for i in 0..3 * CACHED_NAMES {
@@ -253,6 +304,11 @@ mod tests {
             assert!(cache.young.len() + cache.old.len() <= CACHED_NAMES);
         }
         assert_eq!(cache.get("good.test", now), None, "the oldest went first");
-        assert!(cache.get(&format!("{}.test", 3 * CACHED_NAMES - CACHED_NAMES / 2), now).is_some(), "half stays");
+        assert!(
+            cache
+                .get(&format!("{}.test", 3 * CACHED_NAMES - CACHED_NAMES / 2), now)
+                .is_some(),
+            "half stays"
+        );
     }
 }

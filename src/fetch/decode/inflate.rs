@@ -27,7 +27,10 @@ thread_local! {
 pub(super) fn gzip(body: &[u8], cap: usize) -> Option<Stream> {
     let first = member_start(body)?;
     if let Some(bytes) = single_member(body, cap) {
-        return Some(Stream { bytes, ending: Ending::Whole });
+        return Some(Stream {
+            bytes,
+            ending: Ending::Whole,
+        });
     }
     let mut inflater = Decompress::new(false);
     let mut bytes = Vec::new();
@@ -35,7 +38,10 @@ pub(super) fn gzip(body: &[u8], cap: usize) -> Option<Stream> {
     let mut start = Some(first);
     while let Some(header) = start {
         let MemberStart::At(data) = header else {
-            return Some(Stream { bytes, ending: Ending::Cut });
+            return Some(Stream {
+                bytes,
+                ending: Ending::Cut,
+            });
         };
         let before = bytes.len();
         let (ending, used) = inflate(&mut inflater, rest.get(data..).unwrap_or_default(), &mut bytes, cap);
@@ -43,16 +49,25 @@ pub(super) fn gzip(body: &[u8], cap: usize) -> Option<Stream> {
             return Some(Stream { bytes, ending });
         }
         let Some((trailer, after)) = rest.get(data + used..).and_then(|r| r.split_at_checked(TRAILER)) else {
-            return Some(Stream { bytes, ending: Ending::Cut });
+            return Some(Stream {
+                bytes,
+                ending: Ending::Cut,
+            });
         };
         if trailer.get(..4) != Some(&crc32fast::hash(bytes.get(before..).unwrap_or_default()).to_le_bytes()) {
-            return Some(Stream { bytes, ending: Ending::Broken });
+            return Some(Stream {
+                bytes,
+                ending: Ending::Broken,
+            });
         }
         inflater.reset(false);
         rest = after;
         start = member_start(rest);
     }
-    Some(Stream { bytes, ending: Ending::Whole })
+    Some(Stream {
+        bytes,
+        ending: Ending::Whole,
+    })
 }
 
 /// `None` if the body does not begin like a zlib stream, or begins so by chance.
@@ -71,7 +86,11 @@ pub(super) fn zlib(body: &[u8], cap: usize) -> Option<Stream> {
 pub(super) fn raw(body: &[u8], cap: usize) -> Stream {
     let mut bytes = Vec::new();
     let (ending, used) = inflate(&mut Decompress::new(false), body, &mut bytes, cap);
-    let ending = if ending == Ending::Whole && used < body.len() / 2 { Ending::Early } else { ending };
+    let ending = if ending == Ending::Whole && used < body.len() / 2 {
+        Ending::Early
+    } else {
+        ending
+    };
     Stream { bytes, ending }
 }
 
@@ -111,7 +130,9 @@ fn single_member(body: &[u8], cap: usize) -> Option<Vec<u8>> {
         return None;
     }
     let mut out = vec![0; size];
-    let written = WHOLE.with_borrow_mut(|decoder| decoder.gzip_decompress(body, &mut out)).ok()?;
+    let written = WHOLE
+        .with_borrow_mut(|decoder| decoder.gzip_decompress(body, &mut out))
+        .ok()?;
     (written == size).then_some(out)
 }
 
@@ -133,7 +154,9 @@ fn member_start(input: &[u8]) -> Option<MemberStart> {
     if !input.starts_with(&MEMBER) {
         return (input.len() > 1 && MEMBER.starts_with(input)).then_some(MemberStart::Cut);
     }
-    let Some(flags) = input.get(3).copied() else { return Some(MemberStart::Cut) };
+    let Some(flags) = input.get(3).copied() else {
+        return Some(MemberStart::Cut);
+    };
     if flags & RESERVED != 0 {
         return None;
     }

@@ -13,8 +13,11 @@ const ZSTD_WINDOW_LOG: u32 = 23;
 /// Brotli has no signature: the caller judges whether it was one. The large-window extension is refused (16 MiB is
 /// the most that RFC 7932 knows).
 pub(super) fn brotli(body: &[u8], cap: usize) -> Stream {
-    let mut state =
-        BrotliState::new_strict(StandardAlloc::default(), StandardAlloc::default(), StandardAlloc::default());
+    let mut state = BrotliState::new_strict(
+        StandardAlloc::default(),
+        StandardAlloc::default(),
+        StandardAlloc::default(),
+    );
     let mut scratch = vec![0; SCRATCH];
     let mut bytes: Vec<u8> = Vec::new();
     let (mut available_in, mut input_at, mut total) = (body.len(), 0, 0);
@@ -50,9 +53,20 @@ pub(super) fn zstd(body: &[u8], cap: usize) -> Option<Stream> {
         return None;
     }
     let mut bytes = Vec::new();
-    let Ok(mut decoder) = Decoder::new() else { return Some(Stream { bytes, ending: Ending::Broken }) };
-    if decoder.set_parameter(DParameter::WindowLogMax(ZSTD_WINDOW_LOG)).is_err() {
-        return Some(Stream { bytes, ending: Ending::Broken });
+    let Ok(mut decoder) = Decoder::new() else {
+        return Some(Stream {
+            bytes,
+            ending: Ending::Broken,
+        });
+    };
+    if decoder
+        .set_parameter(DParameter::WindowLogMax(ZSTD_WINDOW_LOG))
+        .is_err()
+    {
+        return Some(Stream {
+            bytes,
+            ending: Ending::Broken,
+        });
     }
     let mut input = InBuffer::around(body);
     let ending = loop {
@@ -77,5 +91,8 @@ pub(super) fn zstd(body: &[u8], cap: usize) -> Option<Stream> {
 
 /// A frame's signature, or that of a skippable frame (RFC 8878 sections 3.1.1 and 3.1.2).
 fn frame_begins(input: &[u8]) -> bool {
-    matches!(input, [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
+    matches!(
+        input,
+        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..]
+    )
 }
