@@ -3,3 +3,4 @@
 mod archive;
 mod fetch;
 mod raw_server;
+mod virtual_time;
