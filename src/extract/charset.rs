@@ -351,10 +351,9 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_have_an_outcome(body in prop::collection::vec(prop_oneof![any::<u8>(), Just(b'<'), Just(b'"'), Just(b'=')], 0..200)) {
-            let declared = [b"<meta charset=".as_slice(), &body].concat();
-            for body in [&declared, &body] {
-                let _ = (decode(None, body), decode_css(None, body));
-            }
+            decode(None, &[b"<meta charset=".as_slice(), &body].concat());
+            decode(None, &body);
+            decode_css(None, &body);
         }
     }
 }

@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(sheet("/* url(x) */ a{b:1url(x);c:myurl(x);d:#url(x);e:-url(x);f:url (x)}"), [""; 0]);
         assert_eq!(sheet("a{b:url(bad\"x);c:url(y)}"), ["y"]);
         assert_eq!(sheet("a{b:url(a b);c:url(y)}"), ["y"]);
-        assert_eq!(sheet("a{b:url('bad\nx);c:url(y)}"), ["y"]);
+        assert_eq!(sheet("a{b:url('bad\nx');c:url(y)}"), ["y"]);
         assert_eq!(sheet("/* unclosed url(x)"), [""; 0]);
     }
 
