@@ -2,7 +2,11 @@
 //!
 //! `cargo bench --bench archive`
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a bench may stop at what cannot be, as a test may")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a bench may stop at what cannot be, as a test may"
+)]
 
 use std::hint::black_box;
 use std::io::Write;
