@@ -138,3 +138,92 @@ fn trimmed(mut text: &[u8]) -> &[u8] {
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\x0b' | b'\x0c' | b'\0')
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_field_and_a_value() {
+        for (line, field, value) in [
+            ("User-agent: a", Field::UserAgent, "a"),
+            ("\tUSER-AGENT : a b # c", Field::UserAgent, "a b"),
+            ("useragent:a", Field::UserAgent, "a"),
+            ("Allow:", Field::Allow, ""),
+            ("disallow: /a:b", Field::Disallow, "/a:b"),
+            ("Disalow: /", Field::Disallow, "/"),
+            ("Desallow: /", Field::Disallow, "/"),
+            ("Dissallow /a", Field::Disallow, "/a"),
+            ("disallow /a", Field::Disallow, "/a"),
+            ("\0Crawl-Delay: 5\0", Field::CrawlDelay, "5"),
+            ("site-map: http://h/", Field::Sitemap, "http://h/"),
+            ("Disallow: /x<BR>", Field::Disallow, "/x"),
+            ("Disallow: /x <br />", Field::Disallow, "/x"),
+        ] {
+            assert_eq!(parse(line.as_bytes()), Some((field, value.as_bytes())), "{line:?}");
+        }
+        for junk in [
+            "",
+            "#",
+            "# Disallow: /",
+            "Disallow",
+            ": /",
+            "disallow / a",
+            "disallow-all-of-it: /",
+            "Host: h",
+            "allow-from: x",
+            "fallow: /",
+            "<p>Disallow: /",
+            "\u{fffd}User-agent: a",
+        ] {
+            assert_eq!(parse(junk.as_bytes()), None, "{junk:?}");
+        }
+    }
+
+    #[test]
+    fn near_misses_are_counted_as_insertions_deletions_and_changes() {
+        for (name, near) in [
+            ("disallow", true),
+            ("diasllow", true),
+            ("dissalow", true),
+            ("disalw", true),
+            ("disallowed", true),
+            ("disal", false),
+            ("dis4llow", false),
+            ("allow", false),
+            ("xxxallow", false),
+        ] {
+            assert_eq!(is_near(name.as_bytes(), b"disallow"), near, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_long_line_is_cut() {
+        let line = format!("Disallow: /{}", "a".repeat(2 * MAX_LINE_BYTES));
+        let (field, value) = parse(line.as_bytes()).unwrap();
+        assert_eq!(
+            (field, value.len()),
+            (Field::Disallow, MAX_LINE_BYTES - "Disallow: ".len())
+        );
+    }
+
+    #[test]
+    fn a_delay_is_a_number_of_seconds() {
+        for (value, millis) in [
+            ("5", Some(5_000)),
+            ("0", Some(0)),
+            ("0.25", Some(250)),
+            (".5", Some(500)),
+            ("10 s", Some(10_000)),
+            ("1e99", Some(86_400_000)),
+            ("inf", Some(86_400_000)),
+            ("-1", None),
+            ("NaN", None),
+            ("1,5", None),
+            ("10s", None),
+            ("", None),
+        ] {
+            assert_eq!(seconds(value.as_bytes()), millis.map(Duration::from_millis), "{value}");
+        }
+    }
+}

@@ -141,7 +141,9 @@ mod tests {
 
     fn links<'a>(raw: &[(&'a str, LinkKind)]) -> Links<'a> {
         let links = raw.iter().map(|(raw, kind)| RawLink { raw: (*raw).into(), kind: *kind }).collect();
-        Links { links, ..Links::default() }
+        let mut found = Links::default();
+        found.links = links;
+        found
     }
 
     #[test]
