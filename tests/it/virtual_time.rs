@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -58,6 +58,8 @@ struct Web {
     hosts: u64,
     log: Arc<Mutex<Vec<Visit>>>,
     tries: Arc<Mutex<BTreeMap<String, u32>>>,
+    /// The process that asks is dead: what it still does in memory never leaves the machine.
+    dead: Arc<AtomicBool>,
     anchor: Time,
     started: tokio::time::Instant,
 }
@@ -156,6 +158,9 @@ impl Fetcher for Web {
     async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
         let url = request.url;
         let started = self.now();
+        if self.dead.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
         let number = {
             let mut log = self.log.lock().unwrap();
             log.push(Visit { host: url.host().to_owned(), url: url.href().to_owned(), start: started, end: None });
@@ -163,6 +168,9 @@ impl Fetcher for Web {
         };
         let took = Duration::from_millis(1 + url.href().len() as u64 % 7 * 5);
         tokio::time::sleep(took).await;
+        if self.dead.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
         self.log.lock().unwrap()[number].end = Some(self.now());
         if url.host() == "dead.test" {
             let detail = "dead.test: refused".to_owned();
@@ -199,6 +207,7 @@ struct Fuse {
     power_cut: Option<u64>,
     left: Mutex<Option<(Memory, MemoryStore)>>,
     blown: Notify,
+    dead: Arc<AtomicBool>,
 }
 
 impl Fuse {
@@ -217,6 +226,7 @@ impl Fuse {
             }
         };
         *self.left.lock().unwrap() = Some(left);
+        self.dead.store(true, Ordering::SeqCst);
         self.blown.notify_one();
     }
 }
@@ -343,11 +353,13 @@ fn run(plan: Plan, web: &Web, disk: Memory, store: MemoryStore, start: Time, dea
         power_cut,
         left: Mutex::new(None),
         blown: Notify::new(),
+        dead: Arc::default(),
     });
     let (outcome, end) = runtime.block_on(async {
         let mut web = web.clone();
         web.anchor = start;
         web.started = tokio::time::Instant::now();
+        web.dead = Arc::clone(&fuse.dead);
         let doors = Doors {
             web: Arc::new(web.clone()),
             store: Box::new(FusedStore(store.clone(), Arc::clone(&fuse))),
@@ -360,6 +372,7 @@ fn run(plan: Plan, web: &Web, disk: Memory, store: MemoryStore, start: Time, dea
         let outcome = tokio::select! {
             biased;
             () = fuse.blown.notified() => None,
+            () = tokio::time::sleep(MAX_RUN) => panic!("no end in sight: {:#?}", *view.borrow()),
             outcome = crawl::crawl(plan, doors, &view, stop) => Some(outcome.expect("the crawl runs")),
         };
         (outcome, web.now())
@@ -411,6 +424,9 @@ fn check_politeness(log: &[Visit], context: &str) {
     }
 }
 
+/// A crawl that is not done by then (in virtual time) never will be.
+const MAX_RUN: Duration = Duration::from_secs(7_200);
+
 /// Plays a schedule; returns how often the process died.
 fn play(schedule: u64) -> usize {
     let mut dice = Dice(schedule);
@@ -420,6 +436,7 @@ fn play(schedule: u64) -> usize {
         hosts: 1 + dice.below(4),
         log: Arc::default(),
         tries: Arc::default(),
+        dead: Arc::default(),
         anchor: Time(0),
         started: {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
