@@ -313,7 +313,7 @@ mod tests {
             pattern in "[a-z]{1,2}",
         ) {
             if let Ok(seed) = CrawlUrl::parse(&raw, &Identity::default()) {
-                let mut scope = Scope::new(kind, &[pattern.clone()], &[pattern], Some(0)).unwrap();
+                let mut scope = Scope::new(kind, std::slice::from_ref(&pattern), std::slice::from_ref(&pattern), Some(0)).unwrap();
                 scope.add_seed(&seed);
                 prop_assert_eq!(scope.judge(&seed, 0), Verdict::In);
             }

@@ -27,7 +27,7 @@ const MAX_SLIPS: usize = 2;
 /// Splits a line at its colon, or, if it has none, at the white space between its only two words.
 pub(super) fn parse(line: &[u8]) -> Option<(Field, &[u8])> {
     let line = line.get(..MAX_LINE_BYTES).unwrap_or(line);
-    let line = line.split(|&b| b == b'#').next().unwrap_or_default();
+    let line = memchr::memchr(b'#', line).map_or(line, |comment| line.get(..comment).unwrap_or(line));
     let line = trimmed(line);
     let colon = line.iter().take(MAX_NAME_BYTES).position(|&b| b == b':');
     let (name, value) = match colon {
@@ -49,16 +49,26 @@ fn two_words(line: &[u8]) -> Option<(&[u8], &[u8])> {
 /// The field of a name, whatever its case. The names that restrict a crawler are also known by near misses, such as
 /// `dissalow` and `useragent`, which are seen on many sites.
 fn field(name: &[u8]) -> Option<Field> {
+    const NAMES: [(&[u8], Field); 8] = [
+        (b"disallow", Field::Disallow),
+        (b"allow", Field::Allow),
+        (b"user-agent", Field::UserAgent),
+        (b"sitemap", Field::Sitemap),
+        (b"site-map", Field::Sitemap),
+        (b"crawl-delay", Field::CrawlDelay),
+        (b"crawldelay", Field::CrawlDelay),
+        (b"crawl delay", Field::CrawlDelay),
+    ];
+    if let Some((_, field)) = NAMES.iter().find(|(spelling, _)| name.eq_ignore_ascii_case(spelling)) {
+        return Some(*field);
+    }
     let name = name.to_ascii_lowercase();
-    match name.as_slice() {
-        b"user-agent" => Some(Field::UserAgent),
-        b"allow" => Some(Field::Allow),
-        b"disallow" => Some(Field::Disallow),
-        b"crawl-delay" | b"crawldelay" | b"crawl delay" => Some(Field::CrawlDelay),
-        b"sitemap" | b"site-map" => Some(Field::Sitemap),
-        near if is_near(near, b"disallow") => Some(Field::Disallow),
-        near if is_near(near, b"user-agent") => Some(Field::UserAgent),
-        _ => None,
+    if is_near(&name, b"disallow") {
+        Some(Field::Disallow)
+    } else if is_near(&name, b"user-agent") {
+        Some(Field::UserAgent)
+    } else {
+        None
     }
 }
 

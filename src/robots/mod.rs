@@ -284,13 +284,13 @@ impl<'a> Parser<'a> {
 
     fn parse(mut self, bytes: &[u8]) -> Robots {
         let mut number = 0;
-        for line in bytes.split(|&b| b == b'\n') {
-            // a `\r` ends a line too, but `\r\n` ends only one
-            let line = line.strip_suffix(b"\r").unwrap_or(line);
-            for line in line.split(|&b| b == b'\r') {
-                number += 1;
-                self.take(line, number);
-            }
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let end = memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());
+            let (line, after) = rest.split_at(end);
+            number += 1;
+            self.take(line, number);
+            rest = after.strip_prefix(b"\r\n").or(after.get(1..)).unwrap_or_default();
         }
         self.finish()
     }
@@ -355,11 +355,13 @@ impl<'a> Parser<'a> {
             .into_iter()
             .chain([rule]);
         for rule in rules {
-            if named.everyone {
-                self.everyones.rules.push(rule.clone());
-            }
-            if named.us {
-                self.ours.rules.push(rule);
+            match (named.us, named.everyone) {
+                (true, true) => {
+                    self.ours.rules.push(rule.clone());
+                    self.everyones.rules.push(rule);
+                }
+                (true, false) => self.ours.rules.push(rule),
+                (false, _) => self.everyones.rules.push(rule),
             }
         }
     }
@@ -626,7 +628,9 @@ mod tests {
         ) {
             let mut text = "user-agent: examplebot\n".to_owned();
             for (allow, prefix) in &rules {
-                text += &format!("{}: {prefix}\n", if *allow { "allow" } else { "disallow" });
+                text.push_str(if *allow { "allow: " } else { "disallow: " });
+                text.push_str(prefix);
+                text.push('\n');
             }
             prop_assert_eq!(robots(&text).allows(&path), reference(&rules, &path), "{}", text);
         }

@@ -95,9 +95,9 @@ fn normalize(text: &[u8], star_is_wildcard: bool) -> Vec<u8> {
                 rest = after;
                 let octet = hex(*high) * 16 + hex(*low);
                 if is_unreserved(octet) {
-                    out.push(octet)
+                    out.push(octet);
                 } else {
-                    push_encoded(&mut out, octet)
+                    push_encoded(&mut out, octet);
                 }
             }
             (b'*', _) if star_is_wildcard => out.push(b'*'),
