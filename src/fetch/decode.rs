@@ -57,14 +57,12 @@ impl DecodeFault {
 pub fn decode<'a>(content_encodings: &[&[u8]], body: &'a [u8], cap: usize) -> Decoded<'a> {
     let mut bytes = Cow::Borrowed(body);
     let mut fault = None;
-    let mut rounds = 0;
-    for coding in codings(content_encodings).rev() {
-        let undone = if rounds < MAX_CODINGS {
+    for (round, coding) in codings(content_encodings).rev().enumerate() {
+        let undone = if round < MAX_CODINGS {
             undo(coding, &bytes, cap)
         } else {
             Undone::Unknown
         };
-        rounds += 1;
         match undone {
             Undone::Plain => {}
             Undone::Bytes(stream) => {

@@ -114,14 +114,13 @@ impl Names {
             return Ok(Arc::new([v4, IpAddr::V6(Ipv6Addr::LOCALHOST)]));
         }
         let cached = self.cache().get(&name, Instant::now());
-        let answer = match cached {
-            Some(answer) => answer,
-            None => {
-                // a task of its own: the answer reaches the cache even if the request has lost its patience by then
-                let names = self.clone();
-                let asked = tokio::spawn(async move { names.ask(name).await });
-                asked.await.unwrap_or_else(|_| Err("look-up was stopped".to_owned()))
-            }
+        let answer = if let Some(answer) = cached {
+            answer
+        } else {
+            // a task of its own: the answer reaches the cache even if the request has lost its patience by then
+            let names = self.clone();
+            let asked = tokio::spawn(async move { names.ask(name).await });
+            asked.await.unwrap_or_else(|_| Err("look-up was stopped".to_owned()))
         };
         answer.map_err(NameError::Failed)
     }

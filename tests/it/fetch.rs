@@ -16,7 +16,7 @@ fn settings() -> HttpSettings {
         from: None,
         headers: Vec::new(),
         header_timeout: Duration::from_millis(600),
-        timeout: Duration::from_millis(2_000),
+        timeout: Duration::from_secs(2),
         min_rate: 1_000,
         slow_after: Duration::from_millis(500),
         max_body: MAX_BODY as u64,
@@ -168,7 +168,7 @@ async fn chunks_with_extensions_and_trailers_are_joined() {
     let server = RawServer::always(vec![
         send(format!("{head}A;name=\"v\"\r\n0123456789\r\n00")),
         send("3  \r\nabc\r\n"),
-        send("0\r\nX-T: 1\r\nBad Trailer: \r\n\r\n"),
+        send("0;last\r\nX-T: 1\r\nX-More: \r\n\r\n"),
     ])
     .await;
     let fetcher = fetcher();
@@ -322,7 +322,7 @@ async fn a_body_that_is_never_too_slow_is_cut_by_the_clock() {
     assert_eq!(response.truncated, Some(Truncated::Time));
     assert!(response.body.len() > 3_000, "{}", response.body.len());
     assert!(
-        (Duration::from_millis(1_900)..Duration::from_millis(3_000)).contains(&response.took),
+        (Duration::from_millis(1_900)..Duration::from_secs(3)).contains(&response.took),
         "{:?}",
         response.took
     );
