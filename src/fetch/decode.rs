@@ -14,7 +14,7 @@ const MAX_CODINGS: usize = 4;
 /// Bytes looked at to tell text from a coded stream.
 const LOOK_AT: usize = 512;
 /// First room for what comes out, bytes. Room doubles from here.
-const FIRST_ROOM: usize = 32 * 1024;
+const FIRST_ROOM: usize = 64 * 1024;
 /// Largest step by which room grows, bytes.
 const MAX_STEP: usize = 4 * 1024 * 1024;
 
