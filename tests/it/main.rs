@@ -18,6 +18,8 @@ mod conformance; // shared cases of other crawlers and the standards
 #[cfg(test)]
 mod crawl; // whole crawls, behaviour by behaviour
 #[cfg(test)]
+mod demo; // the demo, as a newcomer runs it
+#[cfg(test)]
 mod house; // who may import whom
 #[cfg(test)]
 mod kill; // kill -9, again and again

@@ -328,12 +328,7 @@ fn converse(mut stream: TcpStream, host: usize, shared: &Shared) -> io::Result<(
             *count += 1;
             *count - 1
         };
-        let answer = (shared.page)(&Asked {
-            host,
-            path,
-            headers,
-            before,
-        });
+        let answer = (shared.page)(&Asked { host, path, before });
         let closes = answer.script.is_some();
         let written = write_steps(&mut stream, answer.into_steps(), shared, number);
         if written.is_err() {
