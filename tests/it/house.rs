@@ -24,11 +24,13 @@ const LAYERS: [&[&str]; 7] = [
 ];
 
 /// The one module that may name a package.
-const DOORS: [(&str, &str); 9] = [
+const DOORS: [(&str, &str); 11] = [
     ("url", "url"),
     ("bitvec", "seen"),
     ("governor", "politeness"),
     ("reqwest", "fetch"),
+    ("hyper", "fetch"),
+    ("rustls", "fetch"),
     ("scraper", "extract/fields"),
     ("fjall", "store"),
     ("fxhash", "hash"),
@@ -85,12 +87,20 @@ fn collect(root: &Path, folder: &Path, found: &mut Vec<Source>) {
 
 fn read_source(path: &str, text: &str) -> Source {
     let body: Vec<&str> = text.lines().take_while(|line| *line != "#[cfg(test)]").collect();
-    let code = body
+    let mut code: Vec<(usize, String)> = Vec::new();
+    let mut in_use = false;
+    for (number, line) in body
         .iter()
         .enumerate()
         .filter(|(_, line)| !line.trim_start().starts_with("//"))
-        .map(|(number, line)| (number + 1, (*line).to_owned()))
-        .collect();
+    {
+        match code.last_mut() {
+            // a `use` over several lines is judged as one
+            Some((_, open)) if in_use => open.push_str(line.trim()),
+            _ => code.push((number + 1, (*line).to_owned())),
+        }
+        in_use = (in_use || line.trim_start().starts_with("use ") || line.contains(" use ")) && !line.contains(';');
+    }
     // a file of tests alone is declared behind #[cfg(test)] by its parent
     let tests_alone = path.ends_with("/tests") || path.ends_with("_tests");
     Source {
@@ -229,7 +239,7 @@ fn each_package_has_one_door() {
 fn no_file_is_longer_than_it_may_be() {
     let long: Vec<String> = sources()
         .iter()
-        .filter(|source| source.lines > MAX_LINES)
+        .filter(|source| source.lines > MAX_LINES && !source.code.is_empty())
         .map(|source| format!("src/{}.rs has {} lines", source.path, source.lines))
         .collect();
     assert_eq!(long, Vec::<String>::new());
@@ -271,6 +281,7 @@ mod tests {
             "use crate::crawl::End;",
             "use crate::{clock::{Time, Span}, crawl};",
             "let end: crate::crawl::End = x;",
+            "use crate::{\n    clock::Time,\n    crawl::End,\n};",
             "fn f(a: &crate::clock::Time, b: crate::commands::X) {}",
         ];
         for line in lines {
