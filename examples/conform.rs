@@ -5,6 +5,8 @@
 use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
 
+use crawler::clock::Time;
+use crawler::politeness::{http_date, retry_after};
 use crawler::robots::Robots;
 use crawler::url::{Base, CrawlUrl, Identity, surt, to_ascii, whatwg_href};
 use serde_json::{Value, json};
@@ -15,6 +17,7 @@ type Answer = fn(&Value) -> Value;
 fn main() -> ExitCode {
     let set = std::env::args().nth(1).unwrap_or_default();
     let answer: Answer = match set.as_str() {
+        "dates" => dates,
         "robots" => robots,
         "robots_real" => robots_real,
         "surt" => surt_key,
@@ -60,6 +63,18 @@ fn text<'a>(case: &'a Value, field: &str) -> &'a str {
 
 fn parsed(case: &Value, field: &str) -> Option<CrawlUrl> {
     CrawlUrl::parse(text(case, field), &Identity::default()).ok()
+}
+
+fn dates(case: &Value) -> Value {
+    let value = text(case, "value");
+    let seconds = |time: Time| time.0 / 1_000_000;
+    match text(case, "kind") {
+        "date" => json!({ "epoch": http_date(value).map(seconds) }),
+        _ => {
+            let now = http_date(text(case, "now")).unwrap_or_default();
+            json!({ "delay_s": retry_after(value.as_bytes(), now).map(|delay| delay.as_secs()) })
+        }
+    }
 }
 
 fn robots_txt(case: &Value) -> Vec<u8> {

@@ -1,1 +1,2 @@
 //! What the commands do: one file each.
+pub mod filter;

@@ -17,3 +17,4 @@ mod demo; // the demo, as a newcomer runs it
 mod fetch; // one request, every way it can go wrong
 mod house; // who may import whom
 mod kill; // kill -9, again and again
+mod virtual_time; // whole crawls in virtual time, killed thousands of times
