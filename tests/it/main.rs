@@ -1,12 +1,20 @@
 //! The integration tests: one binary, one module a topic.
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    unreachable_pub,
-    reason = "in a test a broken promise is a panic"
-)]
+#![cfg(test)]
 
-mod archive;
-mod fetch;
-mod raw_server;
-mod virtual_time;
+// tools
+mod harness; // the real binary in a folder of its own
+mod raw_server; // bytes as a hostile server sends them
+mod reader; // an independent reader of archive, index and logs
+mod shared; // where shared test data lies
+mod site; // a local web of several hosts with a log that judges
+mod web; // random but seeded webs with their truth
+
+// topics
+mod archive; // records and index, judged by the tools of the trade
+mod conformance; // shared cases of other crawlers and the standards
+mod crawl; // whole crawls, behaviour by behaviour
+mod demo; // the demo, as a newcomer runs it
+mod fetch; // one request, every way it can go wrong
+mod house; // who may import whom
+mod kill; // kill -9, again and again
+mod virtual_time; // whole crawls in virtual time, killed thousands of times
