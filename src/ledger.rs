@@ -61,8 +61,8 @@ pub struct Tail {
     pub serial: u32,
     /// The next sequence number of a place.
     pub next_sequence: u64,
-    /// Number of seeds that were offered, once they were.
-    pub seeds: Option<u32>,
+    /// The seeds have been offered.
+    pub seeds_offered: bool,
     /// Totals.
     pub counters: Counters,
     /// Start of the first run.
@@ -376,9 +376,7 @@ impl Ledger {
         if let Some(address) = &fact.widen {
             self.batch.put(Table::Meta, &[WIDEN_PREFIX, address.as_bytes()].concat(), address.clone().into_bytes());
         }
-        if let Some(seeds) = fact.seeds_offered {
-            self.tail.seeds = Some(seeds);
-        }
+        self.tail.seeds_offered |= fact.seeds_offered;
         // a batch is never empty after a fact: counters and tail change with every one
         self.batch.put(Table::Meta, TAIL_KEY, Vec::new());
     }
@@ -554,12 +552,12 @@ impl Ledger {
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub fn seeds(&mut self) -> Result<HashMap<u32, SeedResult>, WriteError> {
+    pub fn seeds(&mut self) -> Result<HashMap<u64, SeedResult>, WriteError> {
         self.sync()?;
         let rows = self.store.range(Table::Meta, SEED_PREFIX, true, SEED_PREFIX, usize::MAX).naming("state/store")?;
         let mut seeds = HashMap::new();
         for (key, value) in rows {
-            let number = key.get(SEED_PREFIX.len()..).and_then(|n| n.try_into().ok()).map(u32::from_be_bytes);
+            let number = key.get(SEED_PREFIX.len()..).and_then(|n| n.try_into().ok()).map(u64::from_be_bytes);
             if let (Some(number), Ok(result)) = (number, decode(&value)) {
                 seeds.insert(number, result);
             }
@@ -597,7 +595,7 @@ fn robots_key(host: HostId, scheme: Scheme) -> [u8; 5] {
     [a, b, c, d, u8::from(scheme == Scheme::Https)]
 }
 
-fn numbered(prefix: &[u8], number: u32) -> Vec<u8> {
+fn numbered(prefix: &[u8], number: u64) -> Vec<u8> {
     [prefix, &number.to_be_bytes()].concat()
 }
 

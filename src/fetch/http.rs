@@ -1,10 +1,36 @@
 //! HTTP through `reqwest`, its own redirects, retries and decoding off.
+//!
+//! What is asked for leaves once and what comes back is handed on as it is: redirects are links, retries are the
+//! crawl's business, content codings are undone by `decode.rs` from the bytes that the archive also gets. The one
+//! thing repeated here is a request that a server dropped by closing a kept-alive connection at the moment of its
+//! reuse (RFC 9112 section 9.3.1): it is sent once more on a connection of its own, and no page is lost to it.
+//!
+//! What the client hides, for those who read `Response::head`: the spelling of header names (written here in their
+//! usual form, `Content-Type`), the place of a repeated header among others (repeats stand together at the first),
+//! folds and stray lines among the headers (unfolded and left out), interim 1xx answers, and chunk framing with its
+//! trailers; a reason phrase with bytes outside ASCII comes out empty. All other values are byte-exact.
 
-use std::net::SocketAddr;
-use std::time::Duration;
+mod body;
+mod connect;
+mod fault;
+mod head;
 
-use super::dns::AddressPolicy;
-use super::{FetchError, Fetcher, Request, Response};
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use reqwest::{Client, Method, Proxy, Url};
+
+use super::dns::{AddressPolicy, Cidr, NameError, Names};
+use super::{FetchError, FetchErrorKind, Fetcher, Request, Response};
+use crate::clock::Time;
+use connect::Attempt;
+use fault::Fault;
+use head::RequestHead;
+
+/// Header lines of one answer; hyper keeps room for as many per answer read (64 bytes each).
+const MAX_HEADER_LINES: usize = 1_024;
 
 /// The settings of the network.
 #[derive(Debug, Clone)]
@@ -13,13 +39,13 @@ pub struct HttpSettings {
     pub user_agent: String,
     /// The `From` header, if the contact is a mail address.
     pub from: Option<String>,
-    /// Further headers on every request, in order.
+    /// Further headers on every request, in order. One of our own names (`Accept`, say) replaces ours.
     pub headers: Vec<(String, String)>,
     /// Time for name look-up, connection and head.
     pub header_timeout: Duration,
     /// Time for the whole exchange.
     pub timeout: Duration,
-    /// Below this rate, averaged over `slow_after`, a body is cut off as too slow; bytes a second.
+    /// Below this rate, averaged over `slow_after`, a body is cut off as too slow; bytes a second. 0 allows any.
     pub min_rate: u64,
     /// How long a body may be slow before it is cut off.
     pub slow_after: Duration,
@@ -33,26 +59,222 @@ pub struct HttpSettings {
     pub pins: Vec<(String, u16, SocketAddr)>,
     /// Which addresses may be connected to.
     pub addresses: AddressPolicy,
-    /// An HTTP proxy for all requests.
+    /// An HTTP proxy for all requests. Names are then looked up by the proxy, which has to guard its own network;
+    /// addresses in URLs and names of loopback are refused here all the same.
     pub proxy: Option<String>,
 }
 
 /// The network.
-#[derive(Debug)]
-pub struct HttpFetcher(());
+pub struct HttpFetcher {
+    settings: HttpSettings,
+    head: RequestHead,
+    /// Keeps connections.
+    client: Client,
+    /// Keeps none: for the repeat of a request that a kept connection swallowed.
+    fresh: Client,
+    clock: Clock,
+}
 
 impl HttpFetcher {
-    /// Builds the client.
+    /// Builds the client. Opens nothing yet.
     ///
     /// # Errors
     /// A header or proxy that cannot be used, in words for the user.
-    pub fn new(_settings: HttpSettings) -> Result<Self, String> {
-        todo!()
+    pub fn new(settings: HttpSettings) -> Result<Self, String> {
+        let head = RequestHead::new(&settings)?;
+        let client = client(&settings, settings.per_host_connections)?;
+        let fresh = client_without_pool(&settings)?;
+        Ok(Self {
+            settings,
+            head,
+            client,
+            fresh,
+            clock: Clock::new(),
+        })
+    }
+
+    /// Fetches an absolute `http` or `https` address.
+    ///
+    /// # Errors
+    /// [`FetchError`] where no head of an answer came.
+    pub async fn fetch_href(&self, href: &str, via: Option<&str>) -> Result<Response, FetchError> {
+        let began = Instant::now();
+        let exchange = self.exchange(href, via, began).await;
+        let (started, took) = (self.clock.at(began), began.elapsed());
+        match exchange {
+            Ok(response) => Ok(Response {
+                started,
+                took,
+                ..response
+            }),
+            Err(Fault { kind, detail }) => Err(FetchError {
+                kind,
+                detail,
+                started,
+                took,
+            }),
+        }
+    }
+
+    async fn exchange(&self, href: &str, via: Option<&str>, began: Instant) -> Result<Response, Fault> {
+        let url = Url::parse(href).map_err(|e| Fault::new(FetchErrorKind::Protocol, format!("{href}: {e}")))?;
+        let host = url.host_str().unwrap_or_default().to_owned();
+        self.judge_host(&host)?;
+        let headers = self.head.headers(&url, via);
+        let request_head = head::written(&url, &headers, self.settings.proxy.is_some());
+
+        let attempt = Attempt::new(url.port_or_known_default());
+        let request = |url: Url| {
+            let mut request = reqwest::Request::new(Method::GET, url);
+            request.headers_mut().clone_from(&headers);
+            request
+        };
+        let patience = self.settings.header_timeout.min(self.settings.timeout);
+        let head = async {
+            match connect::noting(&attempt, self.client.execute(request(url.clone()))).await {
+                Err(e) if attempt.reused() && fault::before_any_answer(&e) => {
+                    connect::noting(&attempt, self.fresh.execute(request(url))).await
+                }
+                outcome => outcome,
+            }
+        };
+        let Ok(outcome) = tokio::time::timeout(patience, head).await else {
+            return Err(Fault::timeout(&host, &attempt, patience));
+        };
+        let mut response = outcome.map_err(|e| Fault::of(&e, &host, &attempt, patience))?;
+        let remote = self.judge_remote(&host, response.remote_addr())?;
+
+        let status = response.status().as_u16();
+        let (head, headers) = head::received(&response);
+        let deadline = began + self.settings.timeout;
+        let (body, truncated) = body::gather(&mut response, &self.settings, deadline).await;
+        let (started, took) = (Time::default(), Duration::ZERO); // the caller's: they span the whole exchange
+        Ok(Response {
+            status,
+            head,
+            headers,
+            body,
+            truncated,
+            remote,
+            request_head,
+            started,
+            took,
+        })
+    }
+
+    /// Judges a host that no look-up will judge: see the head of `dns.rs`.
+    fn judge_host(&self, host: &str) -> Result<(), Fault> {
+        let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
+        let address = bare.parse::<IpAddr>().ok();
+        let private = match address {
+            Some(address) => (!self.settings.addresses.allows(address)).then_some(address),
+            None if self.settings.proxy.is_some() => {
+                super::dns::loopback(host).filter(|address| !self.settings.addresses.allows(*address))
+            }
+            None => None,
+        };
+        private.map_or(Ok(()), |address| Err(Fault::name(host, &NameError::Private(address))))
+    }
+
+    /// Judges the address that the connection really goes to. Behind a proxy that is the proxy's, which says nothing.
+    fn judge_remote(&self, host: &str, remote: Option<SocketAddr>) -> Result<Option<IpAddr>, Fault> {
+        match remote.map(|r| r.ip()) {
+            _ if self.settings.proxy.is_some() => Ok(None),
+            Some(ip) if !self.settings.addresses.allows(ip) => Err(Fault::name(host, &NameError::Private(ip))),
+            ip => Ok(ip),
+        }
+    }
+}
+
+impl fmt::Debug for HttpFetcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpFetcher")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
     }
 }
 
 impl Fetcher for HttpFetcher {
-    async fn fetch(&self, _request: Request) -> Result<Response, FetchError> {
-        todo!()
+    async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
+        self.fetch_href(request.url.href(), request.via.as_deref()).await
+    }
+}
+
+fn client_without_pool(settings: &HttpSettings) -> Result<Client, String> {
+    client(settings, 0)
+}
+
+fn client(settings: &HttpSettings, idle_per_host: usize) -> Result<Client, String> {
+    let mut builder = Client::builder()
+        .tls_backend_preconfigured(tls()?)
+        .dns_resolver(connect::Resolver(names(settings)))
+        .connector_layer(connect::NoteLayer)
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .referer(false)
+        .no_proxy()
+        // names with several addresses share this time among them, so that a dead one does not eat it all
+        .connect_timeout(settings.header_timeout)
+        .pool_max_idle_per_host(idle_per_host)
+        .pool_idle_timeout(settings.idle_timeout)
+        .http1_title_case_headers()
+        .http1_max_headers(MAX_HEADER_LINES)
+        // what browsers read, we read
+        .http1_ignore_invalid_headers_in_responses(true)
+        .http1_allow_obsolete_multiline_headers_in_responses(true)
+        .http1_allow_spaces_after_header_name_in_responses(true);
+    if let Some(proxy) = &settings.proxy {
+        builder = builder.proxy(Proxy::all(proxy).map_err(|e| format!("proxy {proxy:?}: {}", fault::words(&e)))?);
+    }
+    builder
+        .build()
+        .map_err(|e| format!("the HTTP client cannot be set up: {}", fault::words(&e)))
+}
+
+/// The public roots of the Web, TLS 1.2 and 1.3, HTTP/1.1 alone.
+fn tls() -> Result<rustls::ClientConfig, String> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let roots = rustls::RootCertStore {
+        roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
+    };
+    let mut config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|e| format!("TLS cannot be set up: {e}"))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+/// Behind a proxy the only name that is looked up is the proxy's own, which the user chose: any address will do.
+fn names(settings: &HttpSettings) -> Names {
+    if settings.proxy.is_none() {
+        return Names::new(settings.addresses.clone(), &settings.pins);
+    }
+    Names::new(
+        AddressPolicy {
+            allow: vec![Cidr::ALL_V4, Cidr::ALL_V6],
+        },
+        &[],
+    )
+}
+
+/// The system's time, read once, and a clock that never steps back from there on.
+struct Clock {
+    epoch: Time,
+    anchor: Instant,
+}
+
+impl Clock {
+    fn new() -> Self {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self {
+            epoch: Time::default() + since_epoch,
+            anchor: Instant::now(),
+        }
+    }
+
+    fn at(&self, instant: Instant) -> Time {
+        self.epoch + instant.saturating_duration_since(self.anchor)
     }
 }

@@ -1,5 +1,6 @@
 //! The door to the network: one request, one answer. It follows nothing, repeats nothing and decodes nothing by itself.
 
+pub mod address;
 pub mod decode;
 pub mod dns;
 pub mod http;
@@ -77,7 +78,10 @@ impl Response {
 
     /// All values of a header in order; `name` in lower case.
     pub fn header_all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> + 'a {
-        self.headers.iter().filter(move |(n, _)| n == name).map(|(_, v)| v.as_slice())
+        self.headers
+            .iter()
+            .filter(move |(n, _)| n == name)
+            .map(|(_, v)| v.as_slice())
     }
 }
 

@@ -79,8 +79,8 @@ pub struct Path {
     pub redirects: u8,
     /// It lies outside the scope: a requisite of a page inside.
     pub outside: bool,
-    /// The number of the seed, for a seed and what it redirects to.
-    pub seed: Option<u32>,
+    /// The seed's number (half of its fingerprint), for a seed and what it redirects to.
+    pub seed: Option<u64>,
     /// Requests that were made for it.
     pub tries: u8,
 }
@@ -91,7 +91,7 @@ pub const MAX_HOPS_SHOWN: usize = 50;
 impl Path {
     /// The path of a seed.
     #[must_use]
-    pub fn seed(number: u32) -> Self {
+    pub fn seed(number: u64) -> Self {
         Self {
             depth: 0,
             hops: String::new(),

@@ -1,14 +1,24 @@
 //! The seen-set: has this URL been admitted before? Single owner, no locks: two racing owners would both answer "new".
+//!
+//! The order of a restart: [`snapshot::restore`] makes the set as the snapshot has it; then the owner replays the admission
+//! log from [`snapshot::Restored::replay_from`] on with [`SeenSet::replay`], growing it whenever [`SeenSet::is_full`] says
+//! so. One key of the log is one answer "new", so the count of items is the position in the log.
 
 pub mod bloom;
 pub mod exact;
+mod header;
+mod kernel;
 pub mod layers;
+mod lines;
+pub mod sample;
 pub mod sizing;
 pub mod snapshot;
 
+use std::io;
+
 use serde::{Deserialize, Serialize};
 
-use crate::hash::Fingerprint;
+use crate::hash::{Fingerprint, HashKey};
 
 /// A kind of seen-set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
@@ -62,15 +72,75 @@ pub trait SeenSet: Send {
     /// Does the next key pass the capacity? Then the owner grows the set before it goes on.
     fn is_full(&self) -> bool;
     /// Adds a layer at once: the bridge until a larger set is rebuilt from the admission log.
-    fn add_layer(&mut self);
+    ///
+    /// # Errors
+    /// If the set cannot grow further or the system gives no memory. The set goes on as it is, at a rising rate.
+    fn add_layer(&mut self) -> io::Result<()>;
     /// Bytes of memory held.
     fn memory_bytes(&self) -> u64;
-    /// Number of chunks of a snapshot as the set stands now (fixed until a layer is added).
+    /// Number of chunks of a snapshot as the set stands now. Chunks keep their number and place while the set grows.
     fn chunks(&self) -> usize;
-    /// Copies chunk `index` (at most [`snapshot::CHUNK_BYTES`]) into `out` (cleared first).
+    /// Copies chunk `index` (at most [`snapshot::CHUNK_BYTES`]; nothing if there is none) into `out` (cleared first).
     fn copy_chunk(&self, index: usize, out: &mut Vec<u8>);
     /// What a snapshot's header says of this set, enough to make an empty one of the same shape.
     fn shape(&self) -> snapshot::Shape;
     /// The exact sample behind `fp_observed`, for the snapshot.
     fn sample(&self) -> snapshot::Sample;
+    /// Puts back a chunk that [`SeenSet::copy_chunk`] copied.
+    ///
+    /// # Errors
+    /// If there is no such chunk, or it has another length.
+    fn load_chunk(&mut self, index: usize, bytes: &[u8]) -> io::Result<()>;
+    /// Takes over the sample, and with it the estimate of losses, of a snapshot or of the set that this one replaces.
+    fn restore_sample(&mut self, sample: snapshot::Sample);
+    /// Sets keys of the admission log again. Each counts as an item, whether its bits were there already or not, and none
+    /// as an observation.
+    fn replay(&mut self, keys: &[Fingerprint]);
+    /// Sets the count of items: the position in the log from which a replay begins.
+    fn set_items(&mut self, items: u64);
+}
+
+/// An empty set of this kind for `capacity` keys at a false-positive rate of `fp` (both mean nothing to an exact set).
+///
+/// # Errors
+/// If the sizes are out of range (the text says which and what is possible), or the system gives no memory.
+pub fn make(kind: Kind, key: HashKey, capacity: u64, fp: f64) -> io::Result<Box<dyn SeenSet>> {
+    Ok(match kind {
+        Kind::Bloom => Box::new(layers::Layered::new(key, capacity, fp)?),
+        Kind::HashSet => Box::new(exact::ExactSet::new(key)),
+    })
+}
+
+/// An empty set of this shape, ready for [`SeenSet::load_chunk`].
+///
+/// # Errors
+/// If the shape is not one that this version makes (nothing was allocated then), or the system gives no memory.
+pub fn from_shape(shape: &snapshot::Shape) -> io::Result<Box<dyn SeenSet>> {
+    shape.check()?;
+    Ok(match shape.kind {
+        Kind::Bloom => Box::new(layers::Layered::from_shape(shape)?),
+        Kind::HashSet => Box::new(exact::ExactSet::new(shape.key)),
+    })
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use crate::hash::Fingerprint;
+
+    /// Evenly spread 128-bit values, one for each number of the range (`SplitMix64` twice).
+    pub(crate) fn keys(range: std::ops::Range<u64>) -> Vec<Fingerprint> {
+        range
+            .map(|n| Fingerprint {
+                high: mix(2 * n),
+                low: mix(2 * n + 1),
+            })
+            .collect()
+    }
+
+    fn mix(n: u64) -> u64 {
+        let mut z = n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ z >> 31
+    }
 }

@@ -76,8 +76,8 @@ pub struct Link {
     pub redirects: u8,
     /// Outside the scope: a requisite of a page inside.
     pub outside: bool,
-    /// The seed's number, for a redirected seed.
-    pub seed: Option<u32>,
+    /// The seed's number, for a seed and what it redirects to.
+    pub seed: Option<u64>,
 }
 
 /// How a request ended.
@@ -169,9 +169,9 @@ pub struct Fact {
     /// A robots.txt to be kept.
     pub robots: Option<(HostId, Scheme, Vec<u8>)>,
     /// What came of a seed.
-    pub seed: Option<(u32, SeedResult)>,
-    /// The seeds have been offered (their number).
-    pub seeds_offered: Option<u32>,
+    pub seed: Option<(u64, SeedResult)>,
+    /// The seeds have been offered.
+    pub seeds_offered: bool,
     /// Addresses that widen the scope: where a seed redirected to.
     pub widen: Option<String>,
     /// The URL that was settled and the attempts it took, for the log.

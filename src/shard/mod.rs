@@ -407,7 +407,7 @@ impl Shard {
     /// Offers the seeds, in order: the first fact of a job.
     pub fn offer_seeds(&mut self, seeds: Vec<Link>, counts: LinkCounts, now: Time) -> Fact {
         let mut fact = self.new_fact();
-        fact.seeds_offered = Some(u32::try_from(seeds.len()).unwrap_or(u32::MAX));
+        fact.seeds_offered = true;
         self.admit(&mut fact, seeds, counts, None, now);
         fact
     }

@@ -3,7 +3,12 @@
 //! A `CrawlUrl` has two spellings. `href` is the address as it was spelled, after WHATWG parsing, without its
 //! fragment: it is what is fetched and what the archive names. `canonical` is the identity: what the seen-set hashes.
 
+mod base;
+mod canonical;
 mod normalize;
 pub mod surt;
+mod whatwg;
 
-pub use normalize::{Base, CrawlUrl, Identity, Reject, Scheme};
+pub use base::Base;
+pub use normalize::{CrawlUrl, Identity, MAX_URL_BYTES, Reject, Scheme};
+pub use whatwg::{to_ascii, whatwg_href};

@@ -1,0 +1,147 @@
+//! Answers the cases of a conformance set with the product's own functions: JSON lines in, JSON lines out.
+//!
+//! `cargo run --release --example conform -- SET < cases.jsonl > answers.jsonl`
+
+use std::io::{self, BufRead, Write};
+use std::process::ExitCode;
+
+use crawler::robots::Robots;
+use crawler::url::{Base, CrawlUrl, Identity, surt, to_ascii, whatwg_href};
+use serde_json::{Value, json};
+
+/// The answer fields of one case.
+type Answer = fn(&Value) -> Value;
+
+fn main() -> ExitCode {
+    let set = std::env::args().nth(1).unwrap_or_default();
+    let answer: Answer = match set.as_str() {
+        "robots" => robots,
+        "robots_real" => robots_real,
+        "surt" => surt_key,
+        "url_equiv" => url_equiv,
+        "url_canon" => url_canon,
+        "url_parse" => url_parse,
+        "url_toascii" => url_to_ascii,
+        _ => return usage(&set),
+    };
+    match answer_all(answer) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "conform: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn usage(set: &str) -> ExitCode {
+    let _ = writeln!(
+        io::stderr(),
+        "conform: no such set: {set:?}; usage: conform SET < cases.jsonl"
+    );
+    ExitCode::from(2)
+}
+
+fn answer_all(answer: Answer) -> io::Result<()> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    for line in io::stdin().lock().lines() {
+        let case: Value = serde_json::from_str(&line?)?;
+        let mut answer = answer(&case);
+        if let Some(fields) = answer.as_object_mut() {
+            fields.insert("id".to_owned(), case["id"].clone());
+        }
+        writeln!(out, "{answer}")?;
+    }
+    out.flush()
+}
+
+fn text<'a>(case: &'a Value, field: &str) -> &'a str {
+    case[field].as_str().unwrap_or_default()
+}
+
+fn parsed(case: &Value, field: &str) -> Option<CrawlUrl> {
+    CrawlUrl::parse(text(case, field), &Identity::default()).ok()
+}
+
+fn robots_txt(case: &Value) -> Vec<u8> {
+    match case["robots_txt_b64"].as_str() {
+        Some(encoded) => data_encoding::BASE64.decode(encoded.as_bytes()).unwrap_or_default(),
+        None => text(case, "robots_txt").as_bytes().to_vec(),
+    }
+}
+
+/// May `question["url"]` be fetched by `question["user_agent"]`? Some addresses are longer than the crawler takes.
+fn allowed(robots_txt: &[u8], question: &Value) -> Value {
+    let robots = Robots::parse(robots_txt, text(question, "user_agent"));
+    let Some(href) = whatwg_href(text(question, "url"), None) else {
+        return Value::Null;
+    };
+    let sent = href.split('#').next().unwrap_or_default();
+    let path = sent.splitn(4, '/').nth(3).unwrap_or_default();
+    Value::Bool(robots.allows(&format!("/{path}")))
+}
+
+fn robots(case: &Value) -> Value {
+    let file = robots_txt(case);
+    match text(case, "kind") {
+        "allowed" => json!({ "allowed": allowed(&file, case) }),
+        "delay" => {
+            let delay = Robots::parse(&file, text(case, "user_agent")).crawl_delay();
+            json!({ "crawl_delay": delay.map(|delay| delay.as_secs_f64()) })
+        }
+        _ => json!({ "sitemaps": sitemaps(&file, case) }),
+    }
+}
+
+/// The `Sitemap` lines as written; relative ones resolved against the robots.txt.
+fn sitemaps(robots_txt: &[u8], case: &Value) -> Vec<String> {
+    let identity = Identity::default();
+    let base = parsed(case, "robots_url").map(|url| Base::of(&url, None));
+    let absolute = |written: &String| match &base {
+        Some(base) if CrawlUrl::parse(written, &identity).is_err() => {
+            CrawlUrl::join(base, written, &identity).map_or_else(|_| written.clone(), |url| url.href().to_owned())
+        }
+        _ => written.clone(),
+    };
+    Robots::parse(robots_txt, "").sitemaps().iter().map(absolute).collect()
+}
+
+fn robots_real(case: &Value) -> Value {
+    let file = robots_txt(case);
+    let checks = case["checks"].as_array().into_iter().flatten();
+    json!({ "allowed": checks.map(|check| allowed(&file, check)).collect::<Vec<_>>() })
+}
+
+fn url_parse(case: &Value) -> Value {
+    match whatwg_href(text(case, "input"), case["base"].as_str()) {
+        Some(href) => json!({ "href": href }),
+        None => json!({ "failure": true }),
+    }
+}
+
+fn url_to_ascii(case: &Value) -> Value {
+    json!({ "output": to_ascii(text(case, "input")) })
+}
+
+fn url_equiv(case: &Value) -> Value {
+    let same = match (parsed(case, "a"), parsed(case, "b")) {
+        (Some(a), Some(b)) => a.canonical() == b.canonical(),
+        _ => false,
+    };
+    json!({ "same": same })
+}
+
+fn url_canon(case: &Value) -> Value {
+    json!({ "output": parsed(case, "input").map(|url| url.canonical().to_owned()) })
+}
+
+fn surt_key(case: &Value) -> Value {
+    let flag = |name: &str, default: bool| case["options"][name].as_bool().unwrap_or(default);
+    let standard = surt::Options::default();
+    let options = surt::Options {
+        with_scheme: flag("with_scheme", standard.with_scheme),
+        trailing_comma: flag("trailing_comma", standard.trailing_comma),
+        host_massage: flag("host_massage", standard.host_massage),
+        reverse_ipaddr: flag("reverse_ipaddr", standard.reverse_ipaddr),
+    };
+    json!({ "surt": surt::surt_with(text(case, "url"), options) })
+}

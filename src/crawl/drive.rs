@@ -1,0 +1,545 @@
+//! The loop: start what may start, take in what came back, tell the ledger, stop in order.
+//!
+//! One task owns the shard, so nothing here needs a lock. It never awaits a send. A start takes one of W permits; the
+//! permit travels with the visit into the ledger and returns when the bytes are written, so visits and unwritten records
+//! together are at most W, and a slow disk slows starting. Links end in the frontier, which always accepts: no deadlock
+//! can form. `Next::Empty` with every permit back is the end of the crawl.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::grow::Growth;
+use super::keep::{Order, Word, keep};
+use super::{CrawlError, End, Snapshot};
+use crate::clock::Time;
+use crate::disk::Disk;
+use crate::fetch::Fetcher;
+use crate::ledger::{Entry, Ledger, Tail};
+use crate::shard::{Fact, Link, Next, Settlement, Shard};
+use crate::stats::LinkCounts;
+use crate::url::CrawlUrl;
+use crate::visit::{self, Visited, log};
+
+/// Time between two snapshots for the watchers.
+const VIEW_EVERY: Duration = Duration::from_millis(200);
+/// How long a stop waits for requests in flight before it leaves them pending.
+pub const DRAIN: Duration = Duration::from_secs(10);
+/// Chunks of a checkpoint on their way to the disk.
+const CHUNKS_AHEAD: usize = 2;
+
+/// The crawl's clock: the one place where it is read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Clock {
+    pub(super) anchor: Time,
+    pub(super) started: Instant,
+}
+
+impl Clock {
+    pub(super) fn now(&self) -> Time {
+        self.anchor + self.started.elapsed()
+    }
+
+    fn instant(&self, time: Time) -> Instant {
+        self.started + time.since(self.anchor)
+    }
+}
+
+/// Limits that were asked for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Limits {
+    pub(super) pages: Option<u64>,
+    pub(super) bytes: Option<u64>,
+    pub(super) time: Option<Duration>,
+}
+
+/// Running → Draining → done.
+#[derive(Debug)]
+enum Phase {
+    Running,
+    Draining { end: End, until: Instant },
+}
+
+/// A checkpoint under way.
+struct Copying {
+    next: usize,
+    chunks: usize,
+    on_the_way: usize,
+    pause: Duration,
+    publishing: bool,
+}
+
+/// Everything the loop is made of.
+pub(super) struct Crawl<F> {
+    pub(super) shard: Shard,
+    pub(super) web: Arc<F>,
+    pub(super) visits: Arc<visit::Settings>,
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) clock: Clock,
+    pub(super) concurrency: usize,
+    pub(super) limits: Limits,
+    pub(super) checkpoint_every: Duration,
+    pub(super) growth: Growth,
+    /// Totals of the runs before this one.
+    pub(super) before: Tail,
+}
+
+/// What is left when the loop has ended.
+pub(super) struct Ended {
+    pub(super) end: End,
+    pub(super) ledger: Box<Ledger>,
+    pub(super) last: Snapshot,
+}
+
+/// Where the ledger's task runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// A thread of its own.
+    Thread,
+    /// A task of the same runtime, for virtual time.
+    Task,
+}
+
+struct Loop<'a, F> {
+    crawl: Crawl<F>,
+    permits: Arc<Semaphore>,
+    visiting: JoinSet<(Box<Visited>, OwnedSemaphorePermit)>,
+    orders: UnboundedSender<Order>,
+    view: &'a watch::Sender<Option<Snapshot>>,
+    phase: Phase,
+    /// The newest totals that are durable.
+    tail: Tail,
+    fetched: u64,
+    copying: Option<Copying>,
+    next_checkpoint: Instant,
+    next_view: Instant,
+    last: String,
+    /// Nothing is left in the frontier.
+    empty: bool,
+    /// The loop has nothing to start before this.
+    wake: Option<Instant>,
+    /// Something could start if there were a permit.
+    starved: bool,
+}
+
+/// Runs a crawl to its end. `seeds` are offered first, if they are new to the job.
+pub(super) async fn drive<F: Fetcher>(
+    crawl: Crawl<F>,
+    ledger: Box<Ledger>,
+    place: Place,
+    seeds: Option<(Vec<Link>, LinkCounts)>,
+    view: &watch::Sender<Option<Snapshot>>,
+    mut stop: watch::Receiver<Option<i32>>,
+) -> Result<Ended, CrawlError> {
+    let (orders, order_queue) = unbounded_channel();
+    let (words, mut heard) = unbounded_channel();
+    let task = keep(ledger, Arc::clone(&crawl.disk), order_queue, words);
+    spawn_ledger(place, task)?;
+    let now = Instant::now();
+    let tail = crawl.before.clone();
+    let mut this = Loop {
+        permits: Arc::new(Semaphore::new(crawl.concurrency)),
+        visiting: JoinSet::new(),
+        orders,
+        view,
+        phase: Phase::Running,
+        fetched: tail.counters.urls.fetched,
+        tail,
+        copying: None,
+        next_checkpoint: now + crawl.checkpoint_every,
+        next_view: now,
+        last: String::new(),
+        empty: false,
+        wake: None,
+        starved: false,
+        crawl,
+    };
+    if let Some((links, counts)) = seeds {
+        this.offer(links, counts);
+    }
+    let end = this.run(&mut heard, &mut stop).await?;
+    this.close(end, &mut heard).await
+}
+
+fn spawn_ledger(place: Place, task: impl Future<Output = ()> + Send + 'static) -> Result<(), CrawlError> {
+    match place {
+        Place::Task => {
+            tokio::spawn(task);
+        }
+        Place::Thread => {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+            let runtime = runtime.map_err(|error| CrawlError::Other(format!("cannot start the writer: {error}")))?;
+            std::thread::Builder::new()
+                .name("ledger".to_owned())
+                .spawn(move || runtime.block_on(task))
+                .map_err(|error| CrawlError::Other(format!("cannot start the writer: {error}")))?;
+        }
+    }
+    Ok(())
+}
+
+impl<F: Fetcher> Loop<'_, F> {
+    fn offer(&mut self, links: Vec<Link>, counts: LinkCounts) {
+        let now = self.crawl.clock.now();
+        let fact = self.crawl.shard.offer_seeds(links, counts, now);
+        let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else { unreachable!("nothing runs yet") };
+        self.write(fact, None, None, None, permit);
+    }
+
+    async fn run(
+        &mut self,
+        heard: &mut UnboundedReceiver<Word>,
+        stop: &mut watch::Receiver<Option<i32>>,
+    ) -> Result<End, CrawlError> {
+        loop {
+            self.start()?;
+            self.look_after_the_filter()?;
+            self.show(false);
+            if let Some(end) = self.ended() {
+                return Ok(end);
+            }
+            let wake = self.wake_at();
+            let draining = matches!(self.phase, Phase::Draining { .. });
+            let permits = Arc::clone(&self.permits);
+            tokio::select! {
+                biased;
+                word = heard.recv() => self.hear(word)?,
+                Some(visited) = self.visiting.join_next(), if !self.visiting.is_empty() => self.take_in(visited)?,
+                changed = stop.changed(), if !draining => match changed {
+                    Ok(()) => self.stop(*stop.borrow_and_update()),
+                    Err(_) => self.stop(Some(0)),
+                },
+                () = tokio::time::sleep_until(wake) => {}
+                _ = permits.acquire(), if self.starved => {}
+            }
+            while let Some(visited) = self.visiting.try_join_next() {
+                self.take_in(visited)?;
+            }
+            while let Ok(word) = heard.try_recv() {
+                self.hear(Some(word))?;
+            }
+            self.grow()?;
+            self.growth_done().await?;
+        }
+    }
+
+    /// Starts everything that may start now.
+    fn start(&mut self) -> Result<(), CrawlError> {
+        self.wake = None;
+        self.empty = false;
+        self.starved = false;
+        while matches!(self.phase, Phase::Running) {
+            if let Some(end) = self.limit() {
+                self.drain(end);
+                break;
+            }
+            let pages = self.crawl.limits.pages;
+            if pages.is_some_and(|most| self.fetched + self.visiting.len() as u64 >= most) {
+                break;
+            }
+            let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
+                self.starved = true;
+                break;
+            };
+            let now = self.crawl.clock.now();
+            match self.crawl.shard.next(now) {
+                Next::Start(work) => {
+                    let visit = visit::visit(*work, now, Arc::clone(&self.crawl.web), Arc::clone(&self.crawl.visits));
+                    self.visiting.spawn(async move { (Box::new(visit.await), permit) });
+                }
+                Next::Settle(settlement) => self.settle(*settlement, now, permit),
+                Next::Refill { host, after, robots } => self.order(Order::Refill { host, after, robots })?,
+                Next::NotBefore(due) => {
+                    self.wake = Some(self.crawl.clock.instant(due));
+                    break;
+                }
+                Next::Blocked => break,
+                Next::Empty => {
+                    self.empty = true;
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A limit that is reached.
+    fn limit(&self) -> Option<End> {
+        let limits = &self.crawl.limits;
+        if limits.pages.is_some_and(|most| self.fetched >= most) {
+            return Some(End::Limit("max-pages".to_owned()));
+        }
+        if limits.bytes.is_some_and(|most| self.tail.counters.bytes.received >= most) {
+            return Some(End::Limit("max-bytes".to_owned()));
+        }
+        if limits.time.is_some_and(|most| self.wall() >= most) {
+            return Some(End::Limit("max-time".to_owned()));
+        }
+        None
+    }
+
+    fn wall(&self) -> Duration {
+        Duration::from_micros(self.crawl.before.wall_us) + self.crawl.clock.started.elapsed()
+    }
+
+    fn stop(&mut self, signal: Option<i32>) {
+        if let Some(signal) = signal {
+            self.drain(End::Stopped(signal));
+        }
+    }
+
+    fn drain(&mut self, end: End) {
+        if matches!(self.phase, Phase::Running) {
+            self.phase = Phase::Draining { end, until: Instant::now() + DRAIN };
+        }
+    }
+
+    /// The end, once nothing is in flight any more or a stop has waited long enough.
+    fn ended(&mut self) -> Option<End> {
+        match &self.phase {
+            Phase::Running if self.empty && self.visiting.is_empty() && self.permits_are_back() => {
+                let pending = self.crawl.shard.any_spent();
+                Some(if pending { End::Limit("max-pages-per-host".to_owned()) } else { End::Finished })
+            }
+            Phase::Running => None,
+            Phase::Draining { end, until } if self.visiting.is_empty() || Instant::now() >= *until => {
+                let end = end.clone();
+                self.visiting.abort_all();
+                Some(end)
+            }
+            Phase::Draining { .. } => None,
+        }
+    }
+
+    fn permits_are_back(&self) -> bool {
+        self.permits.available_permits() == self.crawl.concurrency
+    }
+
+    fn wake_at(&self) -> Instant {
+        let mut wake = self.next_view.min(self.next_checkpoint);
+        if let Some(due) = self.wake {
+            wake = wake.min(due);
+        }
+        if let Some(most) = self.crawl.limits.time {
+            wake = wake.min(Instant::now() + most.saturating_sub(self.wall()));
+        }
+        match &self.phase {
+            Phase::Draining { until, .. } => wake.min(*until),
+            Phase::Running => wake,
+        }
+    }
+
+    fn take_in(
+        &mut self,
+        visited: Result<(Box<Visited>, OwnedSemaphorePermit), tokio::task::JoinError>,
+    ) -> Result<(), CrawlError> {
+        let (visited, permit) = match visited {
+            Ok(visited) => visited,
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(error) => return Err(CrawlError::Other(format!("a visit was lost: {error}"))),
+        };
+        let Visited { done, members, log, page, address } = *visited;
+        let now = self.crawl.clock.now();
+        let widening = done.links.iter().find(|link| link.seed.is_some()).map(|link| link.url.clone());
+        let fact = self.crawl.shard.finish(done, now);
+        let settled = &fact.delta.settled;
+        let keep = !matches!(settled, crate::stats::Settled::Retry | crate::stats::Settled::Failed { .. });
+        if matches!(settled, crate::stats::Settled::Fetched { .. }) {
+            self.fetched += 1;
+            if let Some(url) = widening {
+                self.widen(&url);
+            }
+        }
+        self.last = address;
+        self.write(fact, members.filter(|_| keep), Some(log), page.filter(|_| keep), permit);
+        Ok(())
+    }
+
+    /// A seed redirected here: it belongs to the crawl like the seed itself.
+    fn widen(&self, url: &CrawlUrl) {
+        let mut scope = self.crawl.visits.judge.scope.write().unwrap_or_else(PoisonError::into_inner);
+        scope.add_seed(url);
+        tracing::info!(url = url.href(), "a seed redirected here; the scope now covers it");
+    }
+
+    fn settle(&mut self, settlement: Settlement, now: Time, permit: OwnedSemaphorePermit) {
+        let Settlement { fact, item, why, robots } = settlement;
+        let line = log::Line {
+            at: now,
+            status: if robots { log::ROBOTS_PRECLUDED } else { log::GIVEN_UP },
+            size: None,
+            url: item.url.href(),
+            hops: &item.path.hops,
+            via: item.path.via.as_deref(),
+            mime: None,
+            span: None,
+            sha1: None,
+            annotations: Vec::new(),
+        };
+        let mut entry = line.entry();
+        entry.extra.insert("reason".to_owned(), why.into());
+        self.write(fact, None, Some(entry), None, permit);
+    }
+
+    fn write(
+        &mut self,
+        fact: Fact,
+        members: Option<crate::archive::warc::Members>,
+        log: Option<crate::ledger::LogEntry>,
+        page: Option<String>,
+        permit: OwnedSemaphorePermit,
+    ) {
+        self.growth_note(&fact);
+        let entry = Box::new(Entry { fact, members, log, page });
+        // a ledger that has ended says why by a word, which ends the loop
+        let _ = self.orders.send(Order::Write(entry, self.crawl.clock.now(), permit));
+    }
+
+    fn order(&self, order: Order) -> Result<(), CrawlError> {
+        self.orders.send(order).map_err(|_| CrawlError::Other("the writer has ended".to_owned()))
+    }
+
+    fn hear(&mut self, word: Option<Word>) -> Result<(), CrawlError> {
+        match word {
+            Some(Word::Durable { fact, tail }) => {
+                self.crawl.shard.durable(fact);
+                self.tail = *tail;
+            }
+            Some(Word::Refilled(answer)) => self.crawl.shard.refilled(answer.host, answer.rows, answer.robots),
+            Some(Word::ChunkWritten) => {
+                if let Some(copying) = &mut self.copying {
+                    copying.on_the_way -= 1;
+                }
+            }
+            Some(Word::Published) => {
+                self.copying = None;
+                self.next_checkpoint = Instant::now() + self.crawl.checkpoint_every;
+            }
+            Some(Word::Failed(error)) => {
+                return Err(CrawlError::Write { what: error.what, source: error.source });
+            }
+            Some(Word::Closed(_)) | None => return Err(CrawlError::Other("the writer has ended early".to_owned())),
+        }
+        Ok(())
+    }
+
+    /// Copies the filter a chunk at a time between other work, so that insertion never stands still for long.
+    fn look_after_the_filter(&mut self) -> Result<(), CrawlError> {
+        let Some(copying) = &mut self.copying else {
+            let due = Instant::now() >= self.next_checkpoint && matches!(self.phase, Phase::Running);
+            return if due && !self.crawl.growth.is_rebuilding() { self.begin_checkpoint() } else { Ok(()) };
+        };
+        if copying.publishing || copying.on_the_way >= CHUNKS_AHEAD {
+            return Ok(());
+        }
+        let began = std::time::Instant::now();
+        if copying.next < copying.chunks {
+            let mut bytes = Vec::new();
+            self.crawl.shard.seen().copy_chunk(copying.next, &mut bytes);
+            copying.next += 1;
+            copying.on_the_way += 1;
+            copying.pause = copying.pause.max(began.elapsed());
+            return self.order(Order::Chunk(bytes));
+        }
+        let sample = Box::new(self.crawl.shard.seen().sample());
+        copying.pause = copying.pause.max(began.elapsed());
+        copying.publishing = true;
+        let pause_us = u64::try_from(copying.pause.as_micros()).unwrap_or(u64::MAX);
+        self.order(Order::Publish { log_end: self.crawl.growth.admitted(), sample, pause_us })
+    }
+
+    fn begin_checkpoint(&mut self) -> Result<(), CrawlError> {
+        let seen = self.crawl.shard.seen();
+        let (shape, chunks) = (seen.shape(), seen.chunks());
+        self.copying = Some(Copying { next: 0, chunks, on_the_way: 0, pause: Duration::ZERO, publishing: false });
+        let identity = self.crawl.visits.judge.identity.version;
+        self.order(Order::Begin { shape, log_start: self.crawl.growth.admitted(), identity })
+    }
+
+    fn growth_note(&mut self, fact: &Fact) {
+        self.crawl.growth.admit(&fact.prints);
+    }
+
+    fn grow(&mut self) -> Result<(), CrawlError> {
+        let copying = self.copying.is_some();
+        self.crawl.growth.look(&mut self.crawl.shard, &self.crawl.disk, self.tail.admitted, copying)
+    }
+
+    async fn growth_done(&mut self) -> Result<(), CrawlError> {
+        if self.copying.is_none() {
+            self.crawl.growth.finish(&mut self.crawl.shard).await?;
+        }
+        Ok(())
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let shard = &self.crawl.shard;
+        let now = self.crawl.clock.now();
+        let run_time = self.crawl.clock.started.elapsed();
+        let scheduled = shard.scheduled();
+        Snapshot {
+            counters: self.tail.counters.clone(),
+            seen: shard.seen().account(),
+            in_flight: shard.in_flight(),
+            hosts_active: scheduled + shard.in_flight(),
+            hosts_resting: scheduled,
+            next_due: shard.next_due().filter(|(due, _)| *due > now).map(|(due, name)| (due, name.to_owned())),
+            run_time,
+            wall: Duration::from_micros(self.crawl.before.wall_us) + run_time,
+            now,
+            last: self.last.clone(),
+        }
+    }
+
+    fn show(&mut self, force: bool) {
+        let now = Instant::now();
+        if force || now >= self.next_view {
+            self.next_view = now + VIEW_EVERY;
+            self.view.send_replace(Some(self.snapshot()));
+        }
+    }
+
+    /// A last checkpoint, the run's totals, the archive closed.
+    async fn close(mut self, end: End, heard: &mut UnboundedReceiver<Word>) -> Result<Ended, CrawlError> {
+        while self.visiting.join_next().await.is_some() {}
+        while self.copying.is_some() {
+            self.look_after_the_filter()?;
+            self.hear_one(heard).await?;
+        }
+        self.begin_checkpoint()?;
+        while self.copying.is_some() {
+            self.look_after_the_filter()?;
+            if self.copying.as_ref().is_some_and(|copying| copying.publishing || copying.on_the_way >= CHUNKS_AHEAD) {
+                self.hear_one(heard).await?;
+            }
+        }
+        let wall = u64::try_from(self.wall().as_micros()).unwrap_or(u64::MAX);
+        let usage = super::usage::now();
+        let before = self.crawl.before.clone();
+        self.order(Order::Close(Box::new(move |tail: &mut Tail| {
+            tail.wall_us = wall;
+            tail.cpu_us = before.cpu_us + usage.cpu_us;
+            tail.peak_rss = before.peak_rss.max(usage.peak_rss);
+        })))?;
+        loop {
+            match heard.recv().await {
+                Some(Word::Closed(ledger)) => {
+                    self.tail = ledger.tail().clone();
+                    self.show(true);
+                    let last = self.snapshot();
+                    return Ok(Ended { end, ledger, last });
+                }
+                word => self.hear(word)?,
+            }
+        }
+    }
+
+    async fn hear_one(&mut self, heard: &mut UnboundedReceiver<Word>) -> Result<(), CrawlError> {
+        let word = heard.recv().await;
+        self.hear(word)
+    }
+}

@@ -1,0 +1,129 @@
+//! Growth of the filter: a further layer at once, then one larger filter made from the admission log.
+//!
+//! A chain of layers is only the bridge: each lookup asks all of them. Beside the crawl a filter of the right size is
+//! filled from the log up to a position P that is durable; the keys admitted since P are remembered and set at the end, and the new
+//! filter takes the place of the chain.
+
+use std::sync::Arc;
+
+use tokio::task::JoinHandle;
+
+use super::CrawlError;
+use crate::checkpoint;
+use crate::disk::Disk;
+use crate::hash::{Fingerprint, HashKey};
+use crate::seen::{self, Kind, SeenSet};
+use crate::shard::Shard;
+
+/// The new filter is made for so many times the keys there are.
+const GROWTH: u64 = 4;
+/// Keys remembered while a filter is rebuilt, 16 bytes each; beyond it the rebuild is given up and the chain stays.
+pub const REMEMBERED_KEYS: usize = 4 << 20;
+
+/// The state of growth.
+pub(super) struct Growth {
+    kind: Kind,
+    key: HashKey,
+    fp: f64,
+    admitted: u64,
+    /// The set said that it cannot grow further.
+    stuck: bool,
+    state: State,
+}
+
+enum State {
+    Idle,
+    /// A layer was added; the log must become durable up to `from`.
+    Waiting { from: u64, since: Vec<Fingerprint> },
+    /// The new filter is being filled.
+    Building { since: Vec<Fingerprint>, task: JoinHandle<std::io::Result<Box<dyn SeenSet>>> },
+}
+
+impl Growth {
+    pub(super) fn new(kind: Kind, key: HashKey, fp: f64, admitted: u64) -> Self {
+        Self { kind, key, fp, admitted, stuck: false, state: State::Idle }
+    }
+
+    /// Keys admitted so far: the position in the log.
+    pub(super) fn admitted(&self) -> u64 {
+        self.admitted
+    }
+
+    /// Is a larger filter being filled or about to be?
+    pub(super) fn is_rebuilding(&self) -> bool {
+        !matches!(self.state, State::Idle)
+    }
+
+    /// Notes keys that were admitted, in order.
+    pub(super) fn admit(&mut self, prints: &[Fingerprint]) {
+        self.admitted += prints.len() as u64;
+        let (State::Waiting { since, .. } | State::Building { since, .. }) = &mut self.state else { return };
+        if since.len() + prints.len() > REMEMBERED_KEYS {
+            tracing::warn!("the filter's rebuild fell behind and is given up; its layers stay until the next one");
+            self.state = State::Idle;
+            return;
+        }
+        since.extend_from_slice(prints);
+    }
+
+    /// Grows a full filter, and begins the rebuild once the log is durable far enough (`durable` in bytes).
+    pub(super) fn look(
+        &mut self,
+        shard: &mut Shard,
+        disk: &Arc<dyn Disk>,
+        durable: u64,
+        copying: bool,
+    ) -> Result<(), CrawlError> {
+        if shard.seen().is_full() && !self.stuck {
+            let account = shard.seen().account();
+            match shard.seen_mut().add_layer() {
+                Ok(()) => tracing::info!(items = account.items, capacity = account.capacity, "the filter is full: a layer was added"),
+                Err(error) => {
+                    self.stuck = true;
+                    tracing::warn!(%error, "the filter is full and cannot grow: its error rate rises");
+                }
+            }
+            if matches!(self.state, State::Idle) {
+                self.state = State::Waiting { from: self.admitted, since: Vec::new() };
+            }
+        }
+        let State::Waiting { from, since } = &mut self.state else { return Ok(()) };
+        if copying || durable < *from * Fingerprint::BYTES as u64 {
+            return Ok(());
+        }
+        let (kind, key, fp, from) = (self.kind, self.key, self.fp, *from);
+        let disk = Arc::clone(disk);
+        let task = tokio::task::spawn_blocking(move || {
+            let mut seen = seen::make(kind, key, from * GROWTH, fp)?;
+            checkpoint::replay(disk.as_ref(), seen.as_mut(), 0, from)?;
+            Ok(seen)
+        });
+        self.state = State::Building { since: std::mem::take(since), task };
+        Ok(())
+    }
+
+    /// Puts a finished filter in place.
+    pub(super) async fn finish(&mut self, shard: &mut Shard) -> Result<(), CrawlError> {
+        if !matches!(&self.state, State::Building { task, .. } if task.is_finished()) {
+            return Ok(());
+        }
+        let State::Building { since, task } = std::mem::replace(&mut self.state, State::Idle) else { return Ok(()) };
+        match task.await {
+            Ok(Ok(mut seen)) => {
+                seen.replay(&since);
+                seen.restore_sample(shard.seen().sample());
+                let account = seen.account();
+                tracing::info!(items = account.items, capacity = account.capacity, "one larger filter took the layers' place");
+                shard.replace_seen(seen);
+                self.stuck = false;
+                Ok(())
+            }
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "a larger filter could not be made; the layers stay");
+                Ok(())
+            }
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(error) => Err(CrawlError::Other(format!("the filter's rebuild was lost: {error}"))),
+        }
+    }
+}

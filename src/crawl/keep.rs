@@ -1,0 +1,159 @@
+//! The ledger's own task: takes orders in turn, syncs in groups, says what is durable.
+//!
+//! It runs on a thread of its own, so that no stall of the store or the disk holds up a fetch; in virtual time it is a
+//! task beside the loop.
+
+use std::sync::Arc;
+
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::time::Instant;
+
+use crate::checkpoint::Writing;
+use crate::clock::Time;
+use crate::disk::Disk;
+use crate::frontier::{HostId, Place};
+use crate::ledger::{Entry, Ledger, Refilled, SYNC_EVERY, Tail, WriteError};
+use crate::seen::snapshot::{Sample, Shape};
+use crate::url::Scheme;
+
+/// What the loop asks of the ledger. The channel is bounded by the permits that travel in it.
+pub(super) enum Order {
+    /// Write this; the permit is given back when the bytes are written.
+    Write(Box<Entry>, Time, OwnedSemaphorePermit),
+    /// Read a host's rows.
+    Refill { host: HostId, after: Option<Place>, robots: Option<Scheme> },
+    /// Begin a checkpoint of a filter of this shape at this position of the log.
+    Begin { shape: Shape, log_start: u64, identity: u32 },
+    /// A chunk of it.
+    Chunk(Vec<u8>),
+    /// Its end.
+    Publish { log_end: u64, sample: Box<Sample>, pause_us: u64 },
+    /// Add the run's totals, make everything durable, close the archive and end.
+    Close(Box<dyn FnOnce(&mut Tail) + Send>),
+}
+
+/// What the ledger tells the loop.
+pub(super) enum Word {
+    /// Everything up to this fact is durable.
+    Durable { fact: u64, tail: Box<Tail> },
+    /// The answer to a refill.
+    Refilled(Refilled),
+    /// A chunk of the checkpoint is written.
+    ChunkWritten,
+    /// The checkpoint is published.
+    Published,
+    /// A write failed; the ledger has ended.
+    Failed(WriteError),
+    /// Everything is durable and closed.
+    Closed(Box<Ledger>),
+}
+
+/// Serves orders until [`Order::Close`], a failure, or the end of the loop.
+pub(super) async fn keep(
+    mut ledger: Box<Ledger>,
+    disk: Arc<dyn Disk>,
+    mut orders: UnboundedReceiver<Order>,
+    words: UnboundedSender<Word>,
+) {
+    let mut writing = None;
+    let mut due: Option<Instant> = None;
+    loop {
+        let order = match due {
+            Some(at) if ledger.is_loose() => tokio::select! {
+                biased;
+                () = tokio::time::sleep_until(at) => None,
+                order = orders.recv() => match order {
+                    Some(order) => Some(order),
+                    None => return,
+                },
+            },
+            _ => match orders.recv().await {
+                Some(order) => Some(order),
+                None => return,
+            },
+        };
+        let result = match order {
+            None => sync(&mut ledger, &words),
+            Some(Order::Close(totals)) => match close(&mut ledger, totals) {
+                Ok(()) => {
+                    let _ = words.send(Word::Closed(ledger));
+                    return;
+                }
+                Err(error) => Err(error),
+            },
+            Some(order) => serve(&mut ledger, &disk, &mut writing, order, &words),
+        };
+        if let Err(error) = result {
+            let _ = words.send(Word::Failed(error));
+            return;
+        }
+        if !ledger.is_loose() {
+            due = None;
+        } else if ledger.is_heavy() {
+            due = Some(Instant::now());
+        } else if due.is_none() {
+            due = Some(Instant::now() + SYNC_EVERY);
+        }
+    }
+}
+
+fn serve(
+    ledger: &mut Ledger,
+    disk: &Arc<dyn Disk>,
+    writing: &mut Option<Writing>,
+    order: Order,
+    words: &UnboundedSender<Word>,
+) -> Result<(), WriteError> {
+    let filter = |source| WriteError { what: "state/filter.tmp".to_owned(), source };
+    match order {
+        Order::Write(entry, now, permit) => {
+            ledger.write(*entry, now)?;
+            drop(permit);
+        }
+        Order::Refill { host, after, robots } => {
+            let refilled = ledger.refill(host, after, robots)?;
+            let _ = words.send(durable(ledger));
+            let _ = words.send(Word::Refilled(refilled));
+        }
+        Order::Begin { shape, log_start, identity } => {
+            *writing = Some(Writing::begin(Arc::clone(disk), &shape, log_start, identity).map_err(filter)?);
+        }
+        Order::Chunk(bytes) => {
+            if let Some(writing) = writing {
+                writing.chunk(bytes).map_err(filter)?;
+            }
+            let _ = words.send(Word::ChunkWritten);
+        }
+        Order::Publish { log_end, sample, pause_us } => {
+            // every admission before the last copied chunk stands before this order, so this makes it durable
+            ledger.sync()?;
+            if let Some(writing) = writing.take() {
+                writing.publish(log_end, &sample).map_err(filter)?;
+                ledger.note(|tail| {
+                    tail.checkpoints += 1;
+                    tail.checkpoint_pause_us = tail.checkpoint_pause_us.max(pause_us);
+                });
+            }
+            let _ = words.send(Word::Published);
+        }
+        Order::Close(_) => unreachable!("served by the caller"),
+    }
+    Ok(())
+}
+
+fn durable(ledger: &Ledger) -> Word {
+    Word::Durable { fact: ledger.written(), tail: Box::new(ledger.tail().clone()) }
+}
+
+fn sync(ledger: &mut Ledger, words: &UnboundedSender<Word>) -> Result<(), WriteError> {
+    ledger.sync()?;
+    let _ = words.send(durable(ledger));
+    Ok(())
+}
+
+fn close(ledger: &mut Ledger, totals: Box<dyn FnOnce(&mut Tail) + Send>) -> Result<(), WriteError> {
+    ledger.note(totals);
+    ledger.close_archive()?;
+    ledger.sync_tail()
+}

@@ -1,0 +1,507 @@
+//! A crawl from settings to outcome. The loop itself is in `drive`, the ledger's task in `keep`.
+
+mod drive;
+mod grow;
+mod keep;
+mod usage;
+
+use std::collections::HashSet;
+use std::path::Path as FilePath;
+use std::sync::{Arc, RwLock};
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::archive::warc::WarcInfo;
+use crate::checkpoint;
+use crate::clock::Time;
+use crate::config::Config;
+use crate::disk::{self, Disk, Folder};
+use crate::extract::LinkKind;
+use crate::extract::fields::Fields;
+use crate::fetch::Fetcher;
+use crate::fetch::dns::AddressPolicy;
+use crate::fetch::http::{HttpFetcher, HttpSettings};
+use crate::hash::HashKey;
+use crate::ledger::{self, ArchiveSettings, Found, JobRow, Ledger, Tail};
+use crate::politeness::Patience;
+use crate::robots;
+use crate::scope::Scope;
+use crate::seen::{Account, Kind};
+use crate::shard::{self, Link, SeedResult, Shard};
+use crate::stats::{Counters, LinkCounts};
+use crate::store::{Fjall, Store};
+use crate::url::{CrawlUrl, Identity};
+use crate::visit;
+use crate::visit::judge::Judge;
+pub use drive::{DRAIN, Place};
+use drive::{Clock, Crawl, Ended, Limits};
+pub use grow::REMEMBERED_KEYS;
+
+/// What the crawl looks like at one moment: for the progress line and, at the end, the report.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// The counters of the job so far.
+    pub counters: Counters,
+    /// The filter's account.
+    pub seen: Account,
+    /// Requests in flight.
+    pub in_flight: usize,
+    /// Hosts that have something to do now or later.
+    pub hosts_active: usize,
+    /// Hosts waiting for their next due time.
+    pub hosts_resting: usize,
+    /// When the next host comes due, if all rest: "waiting 12 s for example.com".
+    pub next_due: Option<(Time, String)>,
+    /// Time spent crawling in this run.
+    pub run_time: Duration,
+    /// Time spent crawling in all runs of the job.
+    pub wall: Duration,
+    /// The clock's time of this snapshot.
+    pub now: Time,
+    /// Last finished address.
+    pub last: String,
+}
+
+/// How a crawl ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// Nothing was left to do.
+    Finished,
+    /// A limit that was asked for was reached; the text names it.
+    Limit(String),
+    /// A signal asked it to stop; its number.
+    Stopped(i32),
+}
+
+/// A seed and what came of it, for the closing summary.
+#[derive(Debug, Clone)]
+pub struct SeedOutcome {
+    /// The seed as parsed.
+    pub url: String,
+    /// `Ok(status)` if it brought a response, or why it did not.
+    pub result: Result<u16, String>,
+}
+
+/// What a crawl leaves behind besides its files.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// How it ended.
+    pub end: End,
+    /// The last snapshot.
+    pub last: Snapshot,
+    /// Start of the job's first run.
+    pub started: Time,
+    /// Runs of the job, this one included.
+    pub runs: u64,
+    /// Filter checkpoints published over all runs.
+    pub checkpoints: u64,
+    /// Longest time that insertion stood still for a checkpoint.
+    pub checkpoint_pause_max: Duration,
+    /// CPU seconds over all runs.
+    pub cpu_s: f64,
+    /// Largest resident memory over all runs, bytes.
+    pub peak_rss: u64,
+    /// What became of each seed.
+    pub seeds: Vec<SeedOutcome>,
+}
+
+/// What can end a crawl early. Each has its exit code (CONTRACT) and says what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CrawlError {
+    /// A write failed; the job can be resumed once the cause is gone.
+    #[error(
+        "cannot write {what}: {source}; the job's state is kept: free space or mend the folder, then run the same command again"
+    )]
+    Write {
+        /// The file or store.
+        what: String,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// The job's state cannot be used as it is.
+    #[error("{0}")]
+    State(String),
+    /// The settings cannot be used.
+    #[error("{0}")]
+    Usage(String),
+    /// Anything else.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl CrawlError {
+    /// The process's exit code.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Write { .. } => 3,
+            Self::Usage(_) => 2,
+            Self::State(_) | Self::Other(_) => 1,
+        }
+    }
+}
+
+impl From<ledger::WriteError> for CrawlError {
+    fn from(error: ledger::WriteError) -> Self {
+        // what is not there or not as it was written is damage, and no fault of the disk's space
+        match error.source.kind() {
+            std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::InvalidData => Self::State(format!(
+                "{}: {}; the job's state is damaged and nothing was changed; start over beside it with --fresh",
+                error.what, error.source
+            )),
+            _ => Self::Write { what: error.what, source: error.source },
+        }
+    }
+}
+
+/// A crawl without its doors to the outside: what stays the same whatever it fetches from and writes to.
+pub struct Plan {
+    /// Pace, robots, retries.
+    pub shard: shard::Settings,
+    /// Requests in flight.
+    pub concurrency: usize,
+    /// The seeds in order.
+    pub seeds: Vec<CrawlUrl>,
+    /// The scope without the seeds.
+    pub scope: Scope,
+    /// Follow page requisites.
+    pub requisites: bool,
+    /// How to archive, if at all.
+    pub archive: Option<ArchiveSettings>,
+    /// Fields for pages.jsonl.
+    pub fields: Option<Fields>,
+    /// Cap on decoded bodies, bytes.
+    pub max_decoded: usize,
+    /// Which seen-set.
+    pub seen: Kind,
+    /// Keys it is made for, and its error rate there.
+    pub seen_size: (u64, f64),
+    /// Time between checkpoints.
+    pub checkpoint_every: Duration,
+    /// Stop after so many fetched URLs.
+    pub max_pages: Option<u64>,
+    /// Stop after so many received bytes.
+    pub max_bytes: Option<u64>,
+    /// Stop after so long.
+    pub max_time: Option<Duration>,
+}
+
+/// The doors to the outside.
+pub struct Doors<F> {
+    /// The network.
+    pub web: Arc<F>,
+    /// The store.
+    pub store: Box<dyn Store>,
+    /// The files.
+    pub disk: Arc<dyn Disk>,
+    /// Where the ledger runs.
+    pub place: Place,
+    /// The wall clock at the start.
+    pub now: Time,
+}
+
+/// Runs a crawl in a job folder.
+///
+/// # Errors
+/// See [`CrawlError`]; whatever the cause, the job's state stays as the last batch left it.
+pub async fn run(
+    config: &Config,
+    seeds: &[CrawlUrl],
+    job: &FilePath,
+    view: watch::Sender<Option<Snapshot>>,
+    stop: watch::Receiver<Option<i32>>,
+) -> Result<Outcome, CrawlError> {
+    let plan = plan(config, seeds, job)?;
+    let store = Fjall::open(&job.join("state/store")).map_err(|source| {
+        let damaged = source.kind() == std::io::ErrorKind::Other;
+        if damaged {
+            CrawlError::State(format!("{}: the store cannot be opened: {source}", job.join("state/store").display()))
+        } else {
+            CrawlError::Write { what: job.join("state/store").display().to_string(), source }
+        }
+    })?;
+    let web = Arc::new(HttpFetcher::new(http_settings(config)).map_err(CrawlError::Usage)?);
+    let disk: Arc<dyn Disk> = Arc::new(Folder::new(job.to_owned()));
+    let doors =
+        Doors { web, store: Box::new(store), disk: Arc::clone(&disk), place: Place::Thread, now: wall_clock() };
+    let outcome = crawl(plan, doors, &view, stop).await?;
+    let lines = job.join(ledger::INDEX_LINES);
+    if config.archive {
+        let index = job.join("indexes/index.cdxj");
+        let sorted = tokio::task::spawn_blocking(move || crate::archive::cdxj::sort_file(&lines, &index, SORT_MEMORY));
+        let sorted = sorted.await.map_err(|error| CrawlError::Other(error.to_string()))?;
+        sorted.map_err(|source| CrawlError::Write { what: "indexes/index.cdxj".to_owned(), source })?;
+    }
+    if outcome.end == End::Finished {
+        disk::publish(disk.as_ref(), FINISHED, b"finished\n")
+            .map_err(|source| CrawlError::Write { what: FINISHED.to_owned(), source })?;
+    }
+    Ok(outcome)
+}
+
+/// Memory for sorting the index, bytes.
+const SORT_MEMORY: usize = 32 << 20;
+/// The file that says a job has nothing left to do.
+pub const FINISHED: &str = "state/finished";
+
+fn wall_clock() -> Time {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Time(u64::try_from(now.as_micros()).unwrap_or(0))
+}
+
+fn plan(config: &Config, seeds: &[CrawlUrl], job: &FilePath) -> Result<Plan, CrawlError> {
+    let scope = Scope::new(config.scope, &config.include, &config.exclude, config.max_depth)
+        .map_err(|error| CrawlError::Usage(error.to_string()))?;
+    let fields = if config.fields.is_empty() {
+        None
+    } else {
+        Some(Fields::compile(&config.fields).map_err(CrawlError::Usage)?)
+    };
+    let archive = config.archive.then(|| ArchiveSettings {
+        prefix: config.warc_prefix.clone(),
+        size: config.warc_size,
+        info: warc_info(config, job),
+    });
+    Ok(Plan {
+        shard: shard::Settings {
+            patience: Patience {
+                delay: config.delay,
+                max_wait: config.max_wait,
+                backoff_base: Duration::from_secs(1),
+                max_failures: config.max_host_failures,
+                global_rate: config.rate,
+            },
+            robots: config.robots,
+            agent: robots::product_token(&config.user_agent).to_owned(),
+            per_host: config.per_host_connections,
+            retries: config.retries,
+            max_pages_per_host: config.max_pages_per_host,
+        },
+        concurrency: config.concurrency,
+        seeds: seeds.to_vec(),
+        scope,
+        requisites: config.page_requisites,
+        archive,
+        fields,
+        max_decoded: usize::try_from(config.max_body).unwrap_or(usize::MAX),
+        seen: config.seen,
+        seen_size: (config.capacity, config.fp_rate),
+        checkpoint_every: config.checkpoint_every,
+        max_pages: config.max_pages,
+        max_bytes: config.max_bytes,
+        max_time: config.max_time,
+    })
+}
+
+fn warc_info(config: &Config, job: &FilePath) -> WarcInfo {
+    let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
+    WarcInfo {
+        software: format!("crawler/{}", env!("CARGO_PKG_VERSION")),
+        operator: config.contact.clone(),
+        hostname,
+        user_agent: config.user_agent.clone(),
+        from: mail(config),
+        robots: if config.robots { "obey" } else { "ignore" }.to_owned(),
+        is_part_of: job.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+    }
+}
+
+/// The contact, if it is a mail address: it is sent as `From`.
+fn mail(config: &Config) -> Option<String> {
+    config.contact.clone().filter(|contact| contact.contains('@') && !contact.contains("://"))
+}
+
+fn http_settings(config: &Config) -> HttpSettings {
+    HttpSettings {
+        user_agent: config.user_agent.clone(),
+        from: mail(config),
+        headers: Vec::new(),
+        header_timeout: config.header_timeout,
+        timeout: config.timeout,
+        min_rate: config.min_rate,
+        slow_after: SLOW_AFTER,
+        max_body: config.max_body,
+        per_host_connections: config.per_host_connections,
+        // a little over the delay, so that a host's connection is there for its next turn
+        idle_timeout: config.delay.min(config.max_wait) + Duration::from_secs(5),
+        pins: config.resolve.clone(),
+        addresses: AddressPolicy { allow: config.allow_address.clone() },
+        proxy: None,
+    }
+}
+
+/// How long a body may stay below the minimum rate.
+const SLOW_AFTER: Duration = Duration::from_secs(30);
+
+/// Runs a plan through given doors, from whatever their store and files hold.
+///
+/// # Errors
+/// See [`CrawlError`].
+pub async fn crawl<F: Fetcher>(
+    plan: Plan,
+    doors: Doors<F>,
+    view: &watch::Sender<Option<Snapshot>>,
+    stop: watch::Receiver<Option<i32>>,
+) -> Result<Outcome, CrawlError> {
+    let Doors { web, store, disk, place, now } = doors;
+    let clock = Clock { anchor: now, started: Instant::now() };
+    let identity = Identity::default();
+    let found = ledger::look(store.as_ref())
+        .map_err(|error| CrawlError::State(format!("state/store: {error}; start over beside it with --fresh")))?;
+    let job = job_row(&found, &identity)?;
+    let resumed = found.job.is_some();
+    let mut shard = make_shard(&plan, &found, &job, store.as_ref(), disk.as_ref(), clock, resumed)?;
+    let (seeds, counts, numbers) = seed_links(&plan.seeds, &job.key, &shard, resumed && found.tail.seeds_offered);
+    let mut scope = plan.scope.clone();
+    for seed in &plan.seeds {
+        scope.add_seed(seed);
+    }
+    for address in &found.widened {
+        if let Ok(url) = CrawlUrl::parse(address, &identity) {
+            scope.add_seed(&url);
+        }
+    }
+    let mut ledger = Box::new(Ledger::open(store, Arc::clone(&disk), plan.archive.clone(), &found, &job)?);
+    ledger.note(|tail| {
+        tail.runs += 1;
+        if tail.runs == 1 {
+            tail.started = now;
+        }
+    });
+    ledger.sync_tail()?;
+    let before = ledger.tail().clone();
+    shard.durable(0);
+    let settings = visit::Settings {
+        judge: Judge { scope: RwLock::new(scope), identity, key: job.key, requisites: plan.requisites },
+        archive: plan.archive.is_some(),
+        max_decoded: plan.max_decoded,
+        agent: plan.shard.agent.clone(),
+        fields: plan.fields,
+    };
+    let admitted = before.admitted / crate::hash::Fingerprint::BYTES as u64;
+    let parts = Crawl {
+        shard,
+        web,
+        visits: Arc::new(settings),
+        disk,
+        clock,
+        concurrency: plan.concurrency.max(1),
+        limits: Limits { pages: plan.max_pages, bytes: plan.max_bytes, time: plan.max_time },
+        checkpoint_every: plan.checkpoint_every,
+        growth: grow::Growth::new(plan.seen, job.key, plan.seen_size.1, admitted),
+        before,
+    };
+    let offered = (!seeds.is_empty()).then_some((seeds, counts));
+    let ended = drive::drive(parts, ledger, place, offered, view, stop).await?;
+    outcome(ended, numbers)
+}
+
+fn job_row(found: &Found, identity: &Identity) -> Result<JobRow, CrawlError> {
+    match &found.job {
+        Some(job) if job.identity != *identity => Err(CrawlError::State(format!(
+            "the job was made with version {} of the rules that tell two URLs apart, this program has version {}; \
+             finish it with the program that began it, or start over beside it with --fresh",
+            job.identity.version, identity.version
+        ))),
+        Some(job) => Ok(job.clone()),
+        None => {
+            let key = HashKey::random().map_err(|error| CrawlError::Other(format!("no random key: {error}")))?;
+            Ok(JobRow { key, identity: identity.clone() })
+        }
+    }
+}
+
+/// The shard as the store has it: the filter from its newest checkpoint and the log, the hosts, each held its delay.
+fn make_shard(
+    plan: &Plan,
+    found: &Found,
+    job: &JobRow,
+    store: &dyn Store,
+    disk: &dyn Disk,
+    clock: Clock,
+    resumed: bool,
+) -> Result<Shard, CrawlError> {
+    let admitted = found.tail.admitted / crate::hash::Fingerprint::BYTES as u64;
+    let state = |error: std::io::Error| {
+        CrawlError::State(format!("state: {error}; nothing was changed; start over beside it with --fresh"))
+    };
+    let restored = checkpoint::restore(disk, job.key, job.identity.version, plan.seen, plan.seen_size, admitted);
+    let restored = restored.map_err(state)?;
+    for note in restored.notes {
+        tracing::warn!("{note}");
+    }
+    let now = clock.now();
+    let hold_until = if resumed { now + plan.shard.patience.delay } else { now };
+    let mut shard = Shard::new(plan.shard.clone(), restored.seen, found.tail.next_sequence, hold_until);
+    ledger::hosts(store, |row, has_rows| shard.load_host(row, has_rows, now)).map_err(state)?;
+    Ok(shard)
+}
+
+/// The seeds as links, each once, with what was counted; when a job goes on, only those that are new to it. Also each
+/// seed's number, for its outcome.
+fn seed_links(
+    seeds: &[CrawlUrl],
+    key: &HashKey,
+    shard: &Shard,
+    offered_before: bool,
+) -> (Vec<Link>, LinkCounts, Vec<(u64, String)>) {
+    let mut counts = LinkCounts::default();
+    let mut links = Vec::new();
+    let mut numbers = Vec::new();
+    let mut met = HashSet::new();
+    for url in seeds {
+        let print = key.fingerprint(url.canonical().as_bytes());
+        if !met.insert(print) {
+            if !offered_before {
+                counts.found += 1;
+                counts.seen += 1;
+            }
+            continue;
+        }
+        numbers.push((print.high, url.href().to_owned()));
+        if offered_before && shard.seen().contains(print) {
+            continue;
+        }
+        counts.found += 1;
+        let kind = LinkKind::Navigation;
+        let seed = Some(print.high);
+        links.push(Link { url: url.clone(), print, kind, depth: 0, requisites: 0, redirects: 0, outside: false, seed });
+    }
+    (links, counts, numbers)
+}
+
+fn outcome(ended: Ended, numbers: Vec<(u64, String)>) -> Result<Outcome, CrawlError> {
+    let Ended { end, mut ledger, last } = ended;
+    let results = ledger.seeds()?;
+    let tail: &Tail = ledger.tail();
+    #[expect(clippy::cast_precision_loss, reason = "microseconds of CPU time fit")]
+    let cpu_s = tail.cpu_us as f64 / 1e6;
+    let seeds = numbers.into_iter().map(|(number, url)| {
+        let result = match results.get(&number) {
+            Some(SeedResult::Answered(status)) => Ok(*status),
+            Some(SeedResult::Failed(why)) => Err(why.clone()),
+            Some(SeedResult::Robots) => Err(FORBIDDEN.to_owned()),
+            None => Err(NOT_YET.to_owned()),
+        };
+        SeedOutcome { url, result }
+    });
+    Ok(Outcome {
+        end,
+        started: tail.started,
+        runs: tail.runs,
+        checkpoints: tail.checkpoints,
+        checkpoint_pause_max: Duration::from_micros(tail.checkpoint_pause_us),
+        cpu_s,
+        peak_rss: tail.peak_rss,
+        seeds: seeds.collect(),
+        last,
+    })
+}
+
+/// The outcome of a seed that robots.txt forbids.
+pub const FORBIDDEN: &str = "robots.txt forbids it";
+/// The outcome of a seed that has not been fetched yet.
+pub const NOT_YET: &str = "not fetched yet";

@@ -1,0 +1,304 @@
+//! What the links of a page are resolved against, and the short way for plain links.
+//!
+//! Most links are a path or an address on the page's own host, written in characters that the URL Standard's parser
+//! leaves alone. Those are put together from the base and the text in one pass; all others go through the parser.
+//! A property test holds the two ways equal.
+
+use super::canonical::Parts;
+use super::normalize::{CrawlUrl, Scheme, host_start};
+use super::whatwg::Parsed;
+
+/// What relative addresses of a page are resolved against (its own address, or its first `<base href>`).
+#[derive(Debug, Clone)]
+pub struct Base {
+    parsed: Parsed,
+    plain: Option<Plain>,
+}
+
+/// A base in the form that the short way needs.
+#[derive(Debug, Clone)]
+struct Plain {
+    /// The address up to the last `/` of its path.
+    folder: String,
+    parts: Parts,
+    scheme: Scheme,
+    port: u16,
+}
+
+impl Base {
+    /// The base of a page: `base_href` (raw, from the first `<base href>`) resolved against the page's own address.
+    /// A base that cannot be parsed is ignored, and so is one with `data:` or `javascript:`, as browsers do.
+    #[must_use]
+    pub fn of(page: &CrawlUrl, base_href: Option<&str>) -> Self {
+        let own = Base::page(page);
+        let Some(raw) = base_href else { return own };
+        if let Ok(url) = CrawlUrl::join(&own, raw, &super::Identity::default()) {
+            return Base::page(&url);
+        }
+        match Parsed::parse(raw, Some(&own.parsed)) {
+            Ok(parsed) if !matches!(parsed.scheme(), "data" | "javascript") => Base { parsed, plain: None },
+            _ => own,
+        }
+    }
+
+    fn page(page: &CrawlUrl) -> Self {
+        let parsed = match Parsed::parse(page.href(), None) {
+            Ok(parsed) => parsed,
+            // CrawlUrl is made by this parser, and what it writes it reads: a property test says so
+            Err(error) => unreachable!("{} does not parse again: {error}", page.href()),
+        };
+        Base {
+            parsed,
+            plain: Some(Plain::of(page)),
+        }
+    }
+
+    pub(super) fn parsed(&self) -> &Parsed {
+        &self.parsed
+    }
+
+    /// The address of a link that needs no parser; `None` sends it there.
+    pub(super) fn join_plain(&self, raw: &str) -> Option<CrawlUrl> {
+        self.plain.as_ref()?.join(raw)
+    }
+}
+
+impl Plain {
+    fn of(page: &CrawlUrl) -> Self {
+        let path_start = page.origin().len();
+        let folder_len = page.path().rfind('/').map_or(0, |slash| slash + 1);
+        let host_start = host_start(page.scheme());
+        let parts = Parts {
+            host_start,
+            host_end: host_start + page.host().len(),
+            path_start,
+            path_end: path_start + folder_len,
+        };
+        let folder = page.href().get(..parts.path_end).unwrap_or_default().to_owned();
+        Plain {
+            folder,
+            parts,
+            scheme: page.scheme(),
+            port: page.port(),
+        }
+    }
+
+    fn join(&self, raw: &str) -> Option<CrawlUrl> {
+        let origin = self.folder.get(..self.parts.path_start)?;
+        let (prefix, tail) = match raw.strip_prefix(origin) {
+            Some(rest) if rest.starts_with('/') => (origin, rest),
+            _ => match raw.as_bytes() {
+                [b'/', b'/', ..] | [] => return None,
+                [b'/', ..] => (origin, raw),
+                [first, ..] if first.is_ascii_alphanumeric() || *first == b'_' => (self.folder.as_str(), raw),
+                _ => return None,
+            },
+        };
+        // without a `/` at its start the tail may hold a scheme
+        let len = plain_len(tail, tail.starts_with('/'))?;
+        let mut href = String::with_capacity(prefix.len() + len);
+        href.push_str(prefix);
+        href.push_str(tail.get(..len)?);
+        CrawlUrl::assemble(href, self.scheme, self.port, self.parts.host_end, self.parts.path_start).ok()
+    }
+}
+
+/// What the parser does with a byte of a path or query.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Leaves it as it is.
+    Keep,
+    /// Leaves it, but what it starts may be changed: `.`, `%`.
+    Watch,
+    /// `/`
+    Slash,
+    /// `:`, which may end a scheme.
+    Colon,
+    /// `?`
+    Query,
+    /// `#`
+    Fragment,
+    /// Changes it, or may.
+    Parse,
+}
+
+const KINDS: [Kind; 256] = {
+    let mut kinds = [Kind::Parse; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        #[expect(clippy::cast_possible_truncation, reason = "below 256")]
+        let b = byte as u8;
+        kinds[byte] = match b {
+            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => Kind::Keep,
+            b'-' | b'_' | b'~' | b'!' | b'$' | b'&' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=' | b'@' => {
+                Kind::Keep
+            }
+            b'.' | b'%' => Kind::Watch,
+            b'/' => Kind::Slash,
+            b':' => Kind::Colon,
+            b'?' => Kind::Query,
+            b'#' => Kind::Fragment,
+            _ => Kind::Parse,
+        };
+        byte += 1;
+    }
+    kinds
+};
+
+/// The length of `tail` without its fragment, if the parser would leave every byte of it as it is.
+fn plain_len(tail: &str, colon_is_plain: bool) -> Option<usize> {
+    let bytes = tail.as_bytes();
+    let mut colon_is_plain = colon_is_plain;
+    let mut segment_start = true;
+    let mut in_query = false;
+    for (at, &byte) in bytes.iter().enumerate() {
+        let starts_segment = std::mem::replace(&mut segment_start, false);
+        match KINDS.get(usize::from(byte))? {
+            Kind::Keep => {}
+            Kind::Watch if in_query => {}
+            // `/.` may be a dot segment, and so may `%2e` anywhere after a dot or a slash
+            Kind::Watch => {
+                let dot = byte == b'.' && starts_segment;
+                let encoded_dot = matches!(bytes.get(at..at + 3), Some([b'%', b'2', b'e' | b'E']));
+                if dot || encoded_dot {
+                    return None;
+                }
+            }
+            Kind::Slash => {
+                segment_start = !in_query;
+                colon_is_plain = true;
+            }
+            Kind::Colon if colon_is_plain => {}
+            Kind::Query => {
+                in_query = true;
+                colon_is_plain = true;
+            }
+            Kind::Fragment => return Some(at),
+            Kind::Colon | Kind::Parse => return None,
+        }
+    }
+    Some(bytes.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::url::{Identity, Reject};
+    use proptest::prelude::*;
+
+    fn page(raw: &str) -> CrawlUrl {
+        CrawlUrl::parse(raw, &Identity::default()).unwrap()
+    }
+
+    fn join(base: &Base, raw: &str) -> Result<CrawlUrl, Reject> {
+        CrawlUrl::join(base, raw, &Identity::default())
+    }
+
+    #[test]
+    fn links_are_resolved_against_the_page() {
+        let base = Base::of(&page("http://h.example:81/a/b.html?q"), None);
+        for (raw, href) in [
+            ("c.html#x", "http://h.example:81/a/c.html"),
+            ("/c?d=e/../f", "http://h.example:81/c?d=e/../f"),
+            ("../c", "http://h.example:81/c"),
+            ("", "http://h.example:81/a/b.html?q"),
+            ("#x", "http://h.example:81/a/b.html?q"),
+            ("?r", "http://h.example:81/a/b.html?r"),
+            ("//other/x", "http://other/x"),
+            ("///other/x", "http://other/x"),
+            ("http://h.example:81/x", "http://h.example:81/x"),
+            ("http://h.example:81x/", "malformed"),
+            ("http://h.example:811/", "http://h.example:811/"),
+            ("https://h.example:81/x", "https://h.example:81/x"),
+            ("x:y", "malformed"),
+            ("a b", "http://h.example:81/a/a%20b"),
+            ("a/%2e./b", "http://h.example:81/a/b"),
+            ("%7ea", "http://h.example:81/a/%7ea"),
+        ] {
+            match join(&base, raw) {
+                Ok(url) => assert_eq!(url.href(), href, "{raw}"),
+                Err(_) => assert_eq!(href, "malformed", "{raw}"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_base_element_moves_the_base_if_it_can_be_one() {
+        let own = page("http://h/a/b");
+        for (base_href, resolved) in [
+            (Some("/x/y"), "http://h/x/l"),
+            (Some("https://cdn.example/z/"), "https://cdn.example/z/l"),
+            (Some("http://["), "http://h/a/l"),
+            (Some("data:text/html,x"), "http://h/a/l"),
+            (Some("javascript:x"), "http://h/a/l"),
+            (Some(""), "http://h/a/l"),
+            (None, "http://h/a/l"),
+        ] {
+            assert_eq!(
+                join(&Base::of(&own, base_href), "l").unwrap().href(),
+                resolved,
+                "{base_href:?}"
+            );
+        }
+        let ftp = Base::of(&own, Some("ftp://h/x/"));
+        assert_eq!(join(&ftp, "l"), Err(Reject::Scheme("ftp".to_owned())));
+        assert_eq!(join(&ftp, "http://h/l").unwrap().href(), "http://h/l");
+    }
+
+    #[test]
+    fn the_short_way_is_taken_for_plain_links() {
+        let base = Base::of(&page("http://h/a/b"), None);
+        for plain in [
+            "c",
+            "/c/d.html?x=1&y=/.",
+            "http://h/c",
+            "c/d:e",
+            "c%20d#\u{e9}",
+            "_x?y:z",
+        ] {
+            assert!(base.join_plain(plain).is_some(), "{plain}");
+        }
+        for other in [
+            "",
+            "..",
+            "c/.d",
+            "//c",
+            "mailto:x",
+            "c\\d",
+            "c d",
+            "c'",
+            "/%2e",
+            "http://h:80/",
+            "http://hh/",
+        ] {
+            assert!(base.join_plain(other).is_none(), "{other}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(8_000))]
+
+        #[test]
+        fn the_short_way_leads_where_the_parser_leads(
+            at in prop::sample::select(vec![
+                "http://h/", "https://h.example:8443/a/b/c?d", "http://h./x/", "http://xn--a/b/c", "http://[::1]/a", "http://h/%41/b",
+            ]),
+            pieces in prop::collection::vec(prop_oneof![
+                3 => "[a-zA-Z0-9_~-]{1,3}",
+                3 => prop::sample::select(vec![
+                    "/", ".", "..", ":", "?", "#", "%", "%2e", "%2E", "%41", "&", "=", "@", "//", "\\", " ", "'", "!", "$", "*", "+",
+                    ",", ";", "(", ")", "http:", "http://h/", "https://h.example:8443", "\n", "\u{e9}",
+                ]).prop_map(str::to_owned),
+                1 => any::<char>().prop_map(String::from),
+            ], 0..8),
+        ) {
+            let raw = pieces.concat();
+            let base = Base::of(&page(at), None);
+            let by_parser = Parsed::parse(&raw, Some(&base.parsed)).ok().map(|mut parsed| { parsed.strip(); parsed.into_href() });
+            if let Some(url) = base.join_plain(&raw) {
+                prop_assert_eq!(Some(url.href()), by_parser.as_deref(), "{:?}", raw);
+                prop_assert_eq!(url.clone(), page(url.href()));
+            }
+        }
+    }
+}
