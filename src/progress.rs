@@ -47,6 +47,12 @@ impl Screen {
         Self { quiet, bars }
     }
 
+    /// Does a bar stand on it?
+    #[must_use]
+    pub fn is_terminal(&self) -> bool {
+        self.bars.is_some()
+    }
+
     /// Writes a line above the bar; not when quiet.
     pub fn say(&self, line: &str) {
         if !self.quiet {

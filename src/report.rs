@@ -5,7 +5,8 @@ pub mod summary;
 pub mod words;
 
 use std::collections::BTreeMap;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 use std::time::Duration;
 
@@ -19,6 +20,14 @@ use crate::stats::{ByteCounts, LinkCounts, RecordCounts, UrlCounts};
 
 /// Version of report.json.
 pub const SCHEMA: u32 = 1;
+
+/// The exit code of a crawl that fetched no seed.
+pub const NO_SEED: u8 = 4;
+/// The exit code of a crawl whose accounts do not add up.
+pub const UNBALANCED: u8 = 5;
+
+/// Largest report.json that is read back, bytes.
+const MAX_REPORT_BYTES: u64 = 4 << 20;
 
 /// How the crawl is judged: the report's state and reason, and the process's exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,12 +47,12 @@ impl Verdict {
     pub fn of(outcome: &Outcome) -> Self {
         let verdict = |state, reason: &str, exit| Self { state, reason: reason.to_owned(), exit };
         if !outcome.last.counters.balanced() {
-            return verdict("failed", "the accounts do not add up", 5);
+            return verdict("failed", "the accounts do not add up", UNBALANCED);
         }
         match &outcome.end {
             End::Stopped(signal) => verdict("stopped", signal_name(*signal), signal_exit(*signal)),
             End::Limit(limit) => verdict("limit", limit, 0),
-            End::Finished if no_seed_fetched(outcome) => verdict("failed", "no seed could be fetched", 4),
+            End::Finished if no_seed_fetched(outcome) => verdict("failed", "no seed could be fetched", NO_SEED),
             End::Finished => verdict("finished", "every URL in scope has its answer", 0),
         }
     }
@@ -202,6 +211,17 @@ pub fn write(job: &Path, outcome: &Outcome, verdict: &Verdict) -> io::Result<()>
     publish(&folder, "report.html", html::page(outcome, verdict).as_bytes())
 }
 
+/// The runs that the report of the run before counts; 0 if there is none.
+#[must_use]
+pub fn runs_before(job: &Path) -> u64 {
+    let read = || -> Option<u64> {
+        let file = File::open(job.join("report.json")).ok()?;
+        let report: serde_json::Value = serde_json::from_reader(file.take(MAX_REPORT_BYTES)).ok()?;
+        report.get("runs")?.as_u64()
+    };
+    read().unwrap_or(0)
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -266,7 +286,85 @@ pub(crate) mod tests {
     fn the_report_has_exactly_the_names_of_the_schema() {
         let outcome = outcome();
         let text = json(&outcome, &Verdict::of(&outcome));
-        insta::assert_snapshot!(text, @"");
+        insta::assert_snapshot!(text, @r#"
+        {
+          "schema": 1,
+          "state": "finished",
+          "reason": "every URL in scope has its answer",
+          "started": "2011-06-23T17:11:58.802Z",
+          "ended": "2011-06-23T17:12:08.802Z",
+          "wall_s": 10.0,
+          "runs": 2,
+          "links": {
+            "found": 100,
+            "malformed": 1,
+            "out_of_scope": 20,
+            "trap": 3,
+            "seen": 26,
+            "admitted": 50
+          },
+          "urls": {
+            "admitted": 50,
+            "fetched": 40,
+            "failed": 3,
+            "robots": 2,
+            "pending": 5
+          },
+          "balanced": true,
+          "status": {
+            "200": 38,
+            "404": 2
+          },
+          "mime": {
+            "image/png": 10,
+            "text/html": 30
+          },
+          "failures": {
+            "dns": 1,
+            "timeout": 2
+          },
+          "hosts": 4,
+          "bytes": {
+            "received": 1500000,
+            "decoded": 4000000,
+            "archived": 900000
+          },
+          "seen": {
+            "kind": "bloom",
+            "capacity": 1000,
+            "items": 50,
+            "bits": 16000,
+            "hashes": 8,
+            "fill": 0.025,
+            "fp_target": 0.001,
+            "fp_predicted": 1e-9,
+            "fp_observed": 0.0,
+            "fp_observed_of": 0,
+            "lost_estimate": 0.0,
+            "layers": 1
+          },
+          "politeness": {
+            "min_gap_s": 1.00025,
+            "violations": 0
+          },
+          "archive": {
+            "files": 1,
+            "records": {
+              "response": 39,
+              "request": 40,
+              "revisit": 1,
+              "metadata": 40,
+              "warcinfo": 1
+            },
+            "bytes": 900000
+          },
+          "peak_rss_bytes": 52428800,
+          "cpu_s": 0.123,
+          "pages_per_s": 4.0,
+          "checkpoints": 3,
+          "checkpoint_pause_ms_max": 1.25
+        }
+        "#);
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["seen"]["fp_observed"], 0.0);
     }
@@ -302,7 +400,9 @@ pub(crate) mod tests {
         let folder = tempfile::tempdir().unwrap();
         let outcome = outcome();
         let mut verdict = Verdict::of(&outcome);
+        assert_eq!(runs_before(folder.path()), 0);
         write(folder.path(), &outcome, &verdict).unwrap();
+        assert_eq!(runs_before(folder.path()), 2);
         verdict.reason = "again".to_owned();
         write(folder.path(), &outcome, &verdict).unwrap();
         let names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();

@@ -2,7 +2,9 @@
 
 pub mod crawl;
 pub mod demo;
+mod descriptors;
 pub mod filter;
+mod log;
 mod settings;
 
 use std::ffi::OsString;
@@ -161,8 +163,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 fn dispatch(command: Option<Command>, matches: &ArgMatches) -> ExitCode {
     match command {
-        None => with_settings(matches, |loaded| crawl::run_loaded(&loaded)),
-        Some(Command::Crawl) => with_settings(below(matches, &["crawl"]), |loaded| crawl::run_loaded(&loaded)),
+        None => with_settings(matches, crawl::run_loaded),
+        Some(Command::Crawl) => with_settings(below(matches, &["crawl"]), crawl::run_loaded),
         Some(Command::Demo(args)) => demo::run(&args),
         Some(Command::Filter(FilterCommand::Size(args))) => size(args),
         Some(Command::Config(ConfigCommand::Init { file })) => settings::init(&file),

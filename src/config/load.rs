@@ -71,6 +71,14 @@ pub struct Loaded {
     pub warnings: Vec<String>,
 }
 
+impl Loaded {
+    /// Settings that a command made itself.
+    #[must_use]
+    pub fn of(config: Config) -> Self {
+        Self { config, origins: BTreeMap::new(), file: None, warnings: Vec::new() }
+    }
+}
+
 /// Reads and merges all sources. `file` is the value of `--config`; without it `CRAWLER_CONFIG` counts, then
 /// `crawler.toml` in the working folder if it is there. Paths in the file are relative to the working folder, as those
 /// of flags are. A list of a higher source replaces that of a lower one.

@@ -94,7 +94,7 @@ pub fn text(outcome: &Outcome, verdict: &Verdict, job: &Path) -> String {
         line("archive", format!("{} ({files} {noun}, {size})", job.join("archive").display()));
     }
     line("report", job.join("report.html").display().to_string());
-    if !verdict.is_final() && verdict.exit != 4 {
+    if !verdict.is_final() && verdict.exit != super::NO_SEED {
         out.push_str("the same command goes on from here\n");
     }
     out
@@ -122,7 +122,16 @@ mod tests {
     #[test]
     fn a_finished_crawl_says_where_everything_is() {
         let outcome = outcome();
-        insta::assert_snapshot!(text(&outcome, &Verdict::of(&outcome), Path::new("crawl")), @"");
+        insta::assert_snapshot!(text(&outcome, &Verdict::of(&outcome), Path::new("crawl")), @r"
+        crawl finished: every URL in scope has its answer (10 s in 2 runs)
+          pages     40 fetched (4.00/s), 3 failed, 2 forbidden by robots.txt, 5 pending; 4 hosts
+          failures  timeout 2, dns 1
+          links     100 found = 50 new + 26 seen + 20 out of scope + 1 malformed + 3 traps
+          received  1.4 MiB, 3.8 MiB decoded
+          filter    50 of 1,000 URLs; taken for seen wrongly: < 0.01 % predicted, about 0.0 URLs lost
+          archive   crawl/archive (1 file, 878.9 KiB)
+          report    crawl/report.html
+        ");
     }
 
     #[test]

@@ -3,3 +3,6 @@
 mod archive;
 mod fetch;
 mod raw_server;
+
+#[cfg(test)]
+mod cli; // messages, exit codes and files of the command line
