@@ -37,6 +37,7 @@ pub mod crawl;
 
 // what watches it, and the way in
 pub mod config;
+pub mod job;
 pub mod progress;
 pub mod report;
 pub mod commands;

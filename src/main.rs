@@ -1,3 +1,7 @@
 //! Flags → settings → command → exit code.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    crawler::commands::run(std::env::args_os())
+}

@@ -1,2 +1,259 @@
-//! What the commands do: one file each.
+//! What the commands do: one file each. This one reads the command line and says which.
+
+pub mod crawl;
+pub mod demo;
+mod descriptors;
 pub mod filter;
+mod log;
+mod settings;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+
+use crate::config::{self, Loaded};
+use crate::seen::Kind;
+
+/// Exit code of a mistake in flags, settings or seeds (CONTRACT).
+pub const USAGE: u8 = 2;
+/// Columns of the help where no terminal says otherwise; the README's copy has them.
+const HELP_WIDTH: usize = 110;
+
+/// A polite, resumable web crawler that archives to WARC.
+#[derive(Debug, Parser)]
+#[command(
+    name = "crawler",
+    version,
+    about = "A polite, resumable web crawler that archives to WARC.",
+    override_usage = "crawler --seeds FILE [FLAGS]\n       crawler COMMAND",
+    args_conflicts_with_subcommands = true,
+    subcommand_value_name = "COMMAND",
+    disable_help_subcommand = true,
+    max_term_width = HELP_WIDTH,
+    after_help = AFTER_HELP
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+const AFTER_HELP: &str = "\
+Every flag has its key in crawler.toml (--max-pages is max_pages) and its variable in the environment
+(CRAWLER_MAX_PAGES). A flag beats the variable, the variable beats the file.
+Sizes: 64KiB, 100MiB, 1GiB (1024s), 1KB, 1MB, 1GB (1000s). Durations: 500ms, 2s, 3m, 1h, 2d.
+
+Exit codes: 0 finished, or stopped at a limit that was asked for; 1 unexpected error; 2 usage or settings;
+3 disk full or folder not writable; 4 no seed could be fetched; 5 the accounts do not add up;
+130, 143 stopped by SIGINT, SIGTERM with its state saved: the same command goes on.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Crawl; the same as no command at all
+    #[command(max_term_width = HELP_WIDTH)]
+    Crawl,
+    /// Crawl a small web of its own on loopback: needs no network
+    Demo(demo::DemoArgs),
+    /// Seen-set filters: sizes by formula
+    #[command(subcommand, subcommand_value_name = "COMMAND")]
+    Filter(FilterCommand),
+    /// Settings: write a commented file, check one, show the effective ones
+    #[command(subcommand, subcommand_value_name = "COMMAND")]
+    Config(ConfigCommand),
+    /// Print completions for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum FilterCommand {
+    /// Bits, bytes and hashes of a filter
+    Size(SizeArgs),
+}
+
+#[derive(Debug, Args)]
+struct SizeArgs {
+    /// URLs it is made for
+    #[arg(long, value_name = "N", value_parser = items)]
+    items: u64,
+    /// False-positive rate when it holds them
+    #[arg(long, value_name = "P", value_parser = share)]
+    fp: f64,
+    /// Only this kind besides the textbook's figures: bloom, hashset, or classic for those alone
+    #[arg(long, value_name = "KIND", value_parser = size_kind)]
+    kind: Option<SizeKind>,
+}
+
+#[derive(Debug, Subcommand)]
+enum ConfigCommand {
+    /// Write a commented crawler.toml with every key at its default
+    Init {
+        /// The file; - is standard output
+        #[arg(default_value = config::DEFAULT_FILE)]
+        file: PathBuf,
+    },
+    /// Check a file and name every problem with its line
+    Check {
+        /// The file
+        #[arg(default_value = config::DEFAULT_FILE)]
+        file: PathBuf,
+    },
+    /// Print the effective settings and where each came from
+    #[command(max_term_width = HELP_WIDTH)]
+    Show,
+}
+
+/// A kind that has a size: the textbook's layout, or one that a crawl can use.
+#[derive(Debug, Clone, Copy)]
+enum SizeKind {
+    Classic,
+    Built(Kind),
+}
+
+fn size_kind(text: &str) -> Result<SizeKind, String> {
+    if text == "classic" {
+        return Ok(SizeKind::Classic);
+    }
+    config::value::word(text).map(SizeKind::Built).map_err(|expected| format!("{expected}, classic"))
+}
+
+fn items(text: &str) -> Result<u64, String> {
+    config::value::whole(text, 1..=u64::MAX)
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    config::value::real(text, 0.0, 1.0)
+}
+
+/// The whole command line: the commands, and the table of settings as flags.
+#[must_use]
+pub fn command() -> clap::Command {
+    let with_flags = |command: clap::Command| command.args(config::flags::args());
+    with_flags(Cli::command())
+        .mut_subcommand("crawl", with_flags)
+        .mut_subcommand("config", |command| command.mut_subcommand("show", with_flags))
+}
+
+/// `crawler --help` as it stands in the README: [`HELP_WIDTH`] columns, no colours.
+#[must_use]
+pub fn help() -> String {
+    command().term_width(HELP_WIDTH).render_help().to_string()
+}
+
+/// Runs the command line `args` (the program's name first) and gives the exit code.
+#[must_use]
+pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let matches = match command().try_get_matches_from(args) {
+        Ok(matches) => matches,
+        Err(error) => {
+            // a closed pipe is no failure
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(USAGE));
+        }
+    };
+    match Cli::from_arg_matches(&matches) {
+        Ok(cli) => dispatch(cli.command, &matches),
+        Err(error) => fail(&error.to_string(), USAGE),
+    }
+}
+
+fn dispatch(command: Option<Command>, matches: &ArgMatches) -> ExitCode {
+    match command {
+        None => with_settings(matches, crawl::run_loaded),
+        Some(Command::Crawl) => with_settings(below(matches, &["crawl"]), crawl::run_loaded),
+        Some(Command::Demo(args)) => demo::run(&args),
+        Some(Command::Filter(FilterCommand::Size(args))) => size(args),
+        Some(Command::Config(ConfigCommand::Init { file })) => settings::init(&file),
+        Some(Command::Config(ConfigCommand::Check { file })) => settings::check(&file),
+        Some(Command::Config(ConfigCommand::Show)) => {
+            with_settings(below(matches, &["config", "show"]), |loaded| settings::show(&loaded))
+        }
+        Some(Command::Completions { shell }) => completions(shell),
+    }
+}
+
+/// The matches of a subcommand that was given.
+fn below<'a>(matches: &'a ArgMatches, path: &[&str]) -> &'a ArgMatches {
+    path.iter().fold(matches, |matches, name| matches.subcommand_matches(name).unwrap_or(matches))
+}
+
+fn with_settings(matches: &ArgMatches, run: impl FnOnce(Loaded) -> ExitCode) -> ExitCode {
+    let (file, flags) = config::flags::typed(matches);
+    match config::load(file.as_deref(), std::env::vars_os(), flags) {
+        Ok(loaded) => run(loaded),
+        Err(error) => fail(&error.to_string(), USAGE),
+    }
+}
+
+fn size(args: SizeArgs) -> ExitCode {
+    let kind = match args.kind {
+        Some(SizeKind::Built(kind)) => Some(kind),
+        Some(SizeKind::Classic) | None => None,
+    };
+    match filter::size_text(&filter::SizeRequest { items: args.items, fp: args.fp, kind }) {
+        // the question and the textbook's figures stand on the first two lines
+        Ok(text) if matches!(args.kind, Some(SizeKind::Classic)) => {
+            print(&text.split_inclusive('\n').take(2).collect::<String>())
+        }
+        Ok(text) => print(&text),
+        Err(reason) => fail(&reason, USAGE),
+    }
+}
+
+fn completions(shell: clap_complete::Shell) -> ExitCode {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command(), "crawler", &mut script);
+    print(&String::from_utf8_lossy(&script))
+}
+
+/// Writes to standard output. A closed pipe is no failure: whoever reads has enough.
+fn print(text: &str) -> ExitCode {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => fail(&format!("standard output: {error}"), 1),
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+/// Says what is wrong, each line as an error, and gives the exit code.
+fn fail(text: &str, code: u8) -> ExitCode {
+    let lines: String = text.lines().map(|line| format!("error: {line}\n")).collect();
+    // nobody can be told that standard error is gone
+    let _ = io::stderr().write_all(lines.as_bytes());
+    ExitCode::from(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn every_setting_is_a_flag_of_the_help_under_its_heading() {
+        let help = help();
+        for group in &config::table::GROUPS {
+            let after = help.split_once(&format!("\n{}:\n", group.title)).unwrap().1;
+            let section = after.split("\n\n").next().unwrap();
+            for setting in group.settings {
+                assert!(section.contains(&format!("--{}", setting.flag())), "--{} not in {section}", setting.flag());
+            }
+        }
+        assert!(help.lines().all(|line| line.chars().count() <= HELP_WIDTH), "{help}");
+    }
+
+    #[test]
+    fn the_completions_of_every_shell_name_the_flags() {
+        for shell in clap_complete::Shell::value_variants() {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut command(), "crawler", &mut script);
+            assert!(String::from_utf8_lossy(&script).contains("max-pages"), "{shell}");
+        }
+    }
+}

@@ -1,4 +1,18 @@
 //! Settings: crawler.toml < `CRAWLER_*` environment < flags → one checked [`Config`]. An unknown key is an error with a hint.
+//!
+//! # Layout
+//! [`table`] is the one list of settings: flag, key, variable, help and default of each stand in one row, and every other
+//! part reads it: `flags` (clap), `file` (crawler.toml), [`load`] (who wins, and where a value came from), [`sample`]
+//! (crawler.toml as written by `crawler config init`, and what `crawler config show` prints). [`value`] reads and writes
+//! sizes, durations and numbers.
+
+mod checks;
+mod file;
+pub mod flags;
+pub mod load;
+pub mod sample;
+pub mod table;
+pub mod value;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -7,8 +21,13 @@ use std::time::Duration;
 use crate::fetch::dns::Cidr;
 use crate::scope::ScopeKind;
 
+pub use load::{ConfigError, Loaded, Origin, load};
+
+/// The file that is read from the working folder if no `--config` names another.
+pub const DEFAULT_FILE: &str = "crawler.toml";
+
 /// The effective settings of a crawl, checked. Every field has its flag, its key and its default in one table.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     /// Seed files in order; `-` is standard input.
     pub seeds: Vec<PathBuf>,
@@ -90,4 +109,62 @@ pub struct Config {
     pub verbose: u8,
     /// The log as JSON lines.
     pub log_json: bool,
+}
+
+impl Default for Config {
+    /// What a crawl does when nothing is said: polite, one request at a time to a host, about 20 MB of filter.
+    fn default() -> Self {
+        Self {
+            seeds: Vec::new(),
+            seed: Vec::new(),
+            job: PathBuf::from("crawl"),
+            fresh: false,
+            scope: ScopeKind::Host,
+            include: Vec::new(),
+            exclude: Vec::new(),
+            max_depth: None,
+            max_pages: None,
+            max_bytes: None,
+            max_time: None,
+            max_pages_per_host: None,
+            page_requisites: true,
+            concurrency: 64,
+            per_host_connections: 1,
+            delay: Duration::from_secs(1),
+            max_wait: Duration::from_secs(30),
+            rate: None,
+            robots: true,
+            user_agent: user_agent(None),
+            contact: None,
+            retries: 2,
+            max_host_failures: 5,
+            header_timeout: Duration::from_secs(20),
+            timeout: Duration::from_secs(120),
+            min_rate: 64,
+            max_body: 100 << 20,
+            resolve: Vec::new(),
+            allow_address: Vec::new(),
+            capacity: 10_000_000,
+            fp_rate: 0.001,
+            seen: crate::seen::Kind::Bloom,
+            checkpoint_every: Duration::from_secs(60),
+            archive: true,
+            warc_size: 1 << 30,
+            warc_prefix: "crawl".to_owned(),
+            fields: Vec::new(),
+            quiet: false,
+            verbose: 0,
+            log_json: false,
+        }
+    }
+}
+
+/// The User-Agent header that goes with a contact.
+#[must_use]
+pub fn user_agent(contact: Option<&str>) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    match contact {
+        Some(contact) => format!("Mozilla/5.0 (compatible; crawler/{version}; +{contact})"),
+        None => format!("Mozilla/5.0 (compatible; crawler/{version})"),
+    }
 }

@@ -11,9 +11,11 @@ mod web; // random but seeded webs with their truth
 
 // topics
 mod archive; // records and index, judged by the tools of the trade
+mod cli; // messages, exit codes and files of the command line
 mod conformance; // shared cases of other crawlers and the standards
 mod crawl; // whole crawls, behaviour by behaviour
 mod demo; // the demo, as a newcomer runs it
+mod extract; // links, equal to a DOM parser's
 mod fetch; // one request, every way it can go wrong
 mod house; // who may import whom
 mod kill; // kill -9, again and again

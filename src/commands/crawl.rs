@@ -1,0 +1,195 @@
+//! `crawler crawl`: seeds → job → crawl → reports → exit code.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+
+use super::{USAGE, descriptors, log};
+use crate::config::{Config, Loaded, sample};
+use crate::crawl::{self, CrawlError, End, Outcome, Snapshot};
+use crate::job::{self, Job, JobError};
+use crate::progress::Screen;
+use crate::report::{self, Verdict, signal_exit, signal_name, summary};
+use crate::seeds::{self, Seeds};
+use crate::url::{CrawlUrl, Identity};
+
+/// How long threads that still wait for the system (a name look-up) hold up the end.
+const LAST_WAIT: Duration = Duration::from_millis(100);
+
+/// What ended a crawl before or during its course: what to say, and the exit code.
+struct Failure {
+    text: String,
+    exit: u8,
+}
+
+impl From<JobError> for Failure {
+    fn from(error: JobError) -> Self {
+        Self { exit: error.exit_code(), text: error.to_string() }
+    }
+}
+
+impl From<CrawlError> for Failure {
+    fn from(error: CrawlError) -> Self {
+        Self { exit: error.exit_code(), text: error.to_string() }
+    }
+}
+
+/// Crawls with settings that a command made itself. The exit code is that of the contract.
+#[must_use]
+pub fn run(config: Config) -> ExitCode {
+    run_all(Loaded::of(config), Vec::new())
+}
+
+/// Crawls with the settings of flags, environment and file.
+#[must_use]
+pub fn run_loaded(mut loaded: Loaded) -> ExitCode {
+    let mut warnings = std::mem::take(&mut loaded.warnings);
+    if loaded.config.contact.is_none() && !loaded.origins.contains_key("user_agent") {
+        warnings.push(
+            "no contact is set: the owner of a site cannot reach you; give --contact with your URL or mail address".to_owned(),
+        );
+    }
+    run_all(loaded, warnings)
+}
+
+fn run_all(loaded: Loaded, warnings: Vec<String>) -> ExitCode {
+    let screen = Screen::new(loaded.config.quiet);
+    match run_job(loaded, warnings, &screen) {
+        Ok(exit) => ExitCode::from(exit),
+        Err(failure) => {
+            for line in failure.text.lines() {
+                screen.error(&format!("error: {line}"));
+            }
+            ExitCode::from(failure.exit)
+        }
+    }
+}
+
+fn run_job(mut loaded: Loaded, mut warnings: Vec<String>, screen: &Screen) -> Result<u8, Failure> {
+    let usage = |error: seeds::SeedsError| Failure { text: error.to_string(), exit: USAGE };
+    let Seeds { urls, warnings: bad_lines } =
+        seeds::read(&loaded.config.seeds, &loaded.config.seed, &Identity::default()).map_err(usage)?;
+    warnings.extend(bad_lines);
+    warnings.extend(descriptors::fit(&mut loaded.config.concurrency));
+
+    let job = job::open(&loaded.config.job, loaded.config.fresh)?;
+    loaded.config.job.clone_from(&job.dir);
+    loaded.config.fresh = false;
+    job.write_settings(&sample::effective(&loaded))?;
+    let config = loaded.config;
+    log::start(&job.dir, &config, screen.clone())
+        .map_err(|error| Failure { text: format!("cannot write {}: {error}", job.dir.join("logs").display()), exit: 3 })?;
+    warnings.extend(job.notes.iter().cloned());
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+    screen.say(&beginning(&job, urls.len()));
+
+    let runtime = Runtime::new().map_err(|error| Failure { text: format!("no threads: {error}"), exit: 1 })?;
+    let (ended, last) = runtime.block_on(watched(&config, &urls, &job.dir, screen))?;
+    runtime.shutdown_timeout(LAST_WAIT);
+    match ended {
+        Ok(outcome) => close(&job, &outcome, config.quiet),
+        Err(error) => {
+            let failure = Failure::from(error);
+            tracing::error!(exit = failure.exit, "the crawl ended early");
+            write_early_report(&job.dir, last, &failure);
+            Err(failure)
+        }
+    }
+}
+
+fn beginning(job: &Job, seeds: usize) -> String {
+    let noun = if seeds == 1 { "seed" } else { "seeds" };
+    let dir = job.dir.display();
+    if job.resumed { format!("resuming the job in {dir} ({seeds} {noun})") } else { format!("new job in {dir} ({seeds} {noun})") }
+}
+
+/// Runs the crawl while signals and the screen are served. Gives how it ended and the last that was seen of it.
+async fn watched(
+    config: &Config,
+    seeds: &[CrawlUrl],
+    job: &Path,
+    screen: &Screen,
+) -> Result<(Result<Outcome, CrawlError>, Option<Snapshot>), Failure> {
+    let no_signals = |error| Failure { text: format!("signals cannot be caught: {error}"), exit: 1 };
+    let interrupt = signal(SignalKind::interrupt()).map_err(no_signals)?;
+    let terminate = signal(SignalKind::terminate()).map_err(no_signals)?;
+    let (stop, stopped) = watch::channel(None);
+    let signals = tokio::spawn(obey(interrupt, terminate, stop, screen.clone()));
+    let (view, shown) = watch::channel(None);
+    let last = shown.clone();
+    let progress = tokio::spawn(screen.clone().show(shown));
+    let ended = crawl::run(config, seeds, job, view, stopped).await;
+    // both end by themselves: the crawl has dropped the sender of its view
+    let _ = progress.await;
+    signals.abort();
+    let last = last.borrow().clone();
+    Ok((ended, last))
+}
+
+/// The first signal asks the crawl to stop, the second ends the process at once, which is safe too: the state is
+/// as durable as after any kill.
+async fn obey(mut interrupt: Signal, mut terminate: Signal, stop: watch::Sender<Option<i32>>, screen: Screen) {
+    loop {
+        let number = tokio::select! {
+            _ = interrupt.recv() => libc::SIGINT,
+            _ = terminate.recv() => libc::SIGTERM,
+        };
+        if stop.borrow().is_some() {
+            std::process::exit(signal_exit(number).into());
+        }
+        tracing::info!("{}: stopping", signal_name(number));
+        screen.say("stopping: what is in flight is finished and the state saved; once more stops at once");
+        stop.send_replace(Some(number));
+    }
+}
+
+/// Reports, marks and summary of a crawl that came to an end of its own.
+fn close(job: &Job, outcome: &Outcome, quiet: bool) -> Result<u8, Failure> {
+    let verdict = Verdict::of(outcome);
+    report::write(&job.dir, outcome, &verdict)
+        .map_err(|error| Failure { text: format!("cannot write the report: {error}"), exit: 3 })?;
+    if verdict.is_final() {
+        job.mark_finished()?;
+    } else if verdict.exit == report::NO_SEED {
+        job.mark_unreached()?;
+    }
+    let text = summary::text(outcome, &verdict, &job.dir);
+    tracing::info!(exit = verdict.exit, "{}", text.lines().next().unwrap_or_default());
+    for line in summary::failed_seeds(outcome) {
+        if verdict.exit == report::NO_SEED {
+            tracing::error!("{line}");
+        } else {
+            tracing::warn!("{line}");
+        }
+    }
+    if !quiet {
+        super::print(&text);
+    }
+    Ok(verdict.exit)
+}
+
+/// What is known of a crawl that an error ended. Whoever cannot write an archive can perhaps not write this either.
+fn write_early_report(job: &Path, last: Option<Snapshot>, failure: &Failure) {
+    let Some(last) = last else { return };
+    let outcome = Outcome {
+        end: End::Finished,
+        started: last.now - last.wall,
+        last,
+        runs: report::runs_before(job) + 1,
+        checkpoints: 0,
+        checkpoint_pause_max: Duration::ZERO,
+        cpu_s: 0.0,
+        peak_rss: 0,
+        seeds: Vec::new(),
+    };
+    let verdict = Verdict::error(failure.text.clone(), failure.exit);
+    if let Err(error) = report::write(job, &outcome, &verdict) {
+        tracing::warn!("cannot write the report: {error}");
+    }
+}

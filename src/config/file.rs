@@ -1,0 +1,286 @@
+//! crawler.toml → layer. Every problem is found, with its line; an unknown key brings the nearest known one.
+
+use std::path::Path;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::load::{Given, Layer, Origin};
+use super::table::{Setting, Shape, setting, settings};
+use crate::extract::fields::Field;
+
+/// Most `[[extract.field]]` of a file.
+pub(super) const MAX_FIELDS: usize = 1_000;
+
+/// What a file says, and what is wrong with it.
+pub(super) struct Parsed {
+    pub(super) layer: Layer,
+    pub(super) fields: Vec<Field>,
+    /// In the order of the file.
+    pub(super) problems: Vec<String>,
+}
+
+/// Reads the text of a settings file; `path` is only named.
+pub(super) fn parse(path: &Path, text: &str) -> Parsed {
+    let mut reader = Reader { path, text, layer: Layer::new(), fields: Vec::new(), problems: Vec::new() };
+    let (table, errors) = DeTable::parse_recoverable(text);
+    for error in errors {
+        let at = error.span().map_or(0, |span| span.start);
+        reader.problem(at, &format!("not TOML: {}", error.message().replace('\n', " ")));
+    }
+    if reader.problems.is_empty() {
+        reader.table(table.get_ref());
+    }
+    reader.problems.sort();
+    let problems = reader.problems.into_iter().map(|(line, text)| format!("{}:{line}: {text}", path.display()));
+    Parsed { layer: reader.layer, fields: reader.fields, problems: problems.collect() }
+}
+
+struct Reader<'a> {
+    path: &'a Path,
+    text: &'a str,
+    layer: Layer,
+    fields: Vec<Field>,
+    problems: Vec<(usize, String)>,
+}
+
+impl Reader<'_> {
+    fn line(&self, offset: usize) -> usize {
+        let before = self.text.as_bytes().get(..offset).unwrap_or(self.text.as_bytes());
+        before.iter().filter(|byte| **byte == b'\n').count() + 1
+    }
+
+    fn problem(&mut self, offset: usize, text: &str) {
+        self.problems.push((self.line(offset), text.to_owned()));
+    }
+
+    fn table(&mut self, table: &DeTable<'_>) {
+        for (key, value) in table {
+            let (at, name) = (key.span().start, key.get_ref().as_ref());
+            if name == "extract" {
+                self.extract(value);
+            } else if let Some(setting) = setting(name) {
+                self.setting(setting, value);
+            } else if value.get_ref().is_table() {
+                self.problem(at, &format!("unknown section [{name}]: settings stand at the top, in no section"));
+            } else {
+                let known = settings().map(|setting| setting.key.to_owned());
+                self.problem(at, &format!("unknown key {name:?}{}", hint(nearest(name, known))));
+            }
+        }
+    }
+
+    fn setting(&mut self, setting: &'static Setting, value: &Spanned<DeValue<'_>>) {
+        let at = value.span().start;
+        match values(setting.shape, value.get_ref()) {
+            Err(expected) => self.problem(at, &format!("{}: {expected}", setting.key)),
+            Ok(values) => {
+                let origin = Origin::File(self.path.to_path_buf(), self.line(at));
+                self.layer.insert(setting.key, Given { values, origin });
+            }
+        }
+    }
+
+    /// `[[extract.field]]`
+    fn extract(&mut self, value: &Spanned<DeValue<'_>>) {
+        let at = value.span().start;
+        let Some(table) = value.get_ref().as_table() else {
+            return self.problem(at, "extract: expected tables [[extract.field]]");
+        };
+        for (key, value) in table {
+            let (at, name) = (key.span().start, key.get_ref().as_ref());
+            match value.get_ref().as_array() {
+                Some(list) if name == "field" => {
+                    if list.len() > MAX_FIELDS {
+                        self.problem(at, &format!("more than {MAX_FIELDS} [[extract.field]]"));
+                    }
+                    for field in list.iter().take(MAX_FIELDS) {
+                        self.field(field);
+                    }
+                }
+                _ if name == "field" => self.problem(at, "extract.field: expected tables [[extract.field]]"),
+                _ => self.problem(at, &format!("unknown key \"extract.{name}\"; did you mean [[extract.field]]?")),
+            }
+        }
+    }
+
+    fn field(&mut self, value: &Spanned<DeValue<'_>>) {
+        let at = value.span().start;
+        let Some(table) = value.get_ref().as_table() else {
+            return self.problem(at, "extract.field: expected a table");
+        };
+        let mut field = Field { name: String::new(), selector: String::new(), attr: None, all: false };
+        for (key, value) in table {
+            let (at, name) = (key.span().start, key.get_ref().as_ref());
+            match (name, value.get_ref()) {
+                ("name", DeValue::String(text)) => field.name = text.to_string(),
+                ("selector", DeValue::String(text)) => field.selector = text.to_string(),
+                ("attr", DeValue::String(text)) => field.attr = Some(text.to_string()),
+                ("all", DeValue::Boolean(all)) => field.all = *all,
+                ("all", _) => self.problem(at, "extract.field.all: expected true or false"),
+                ("name" | "selector" | "attr", _) => {
+                    self.problem(at, &format!("extract.field.{name}: expected a string"));
+                }
+                _ => {
+                    let known = ["name", "selector", "attr", "all"].map(str::to_owned);
+                    self.problem(at, &format!("unknown key \"extract.field.{name}\"{}", hint(nearest(name, known))));
+                }
+            }
+        }
+        for (name, text) in [("name", &field.name), ("selector", &field.selector)] {
+            if text.is_empty() {
+                self.problem(at, &format!("extract.field: {name} is missing"));
+            }
+        }
+        if self.fields.iter().any(|other| other.name == field.name) {
+            self.problem(at, &format!("extract.field: the name {:?} stands twice", field.name));
+        }
+        self.fields.push(field);
+    }
+}
+
+/// The texts of a value, or what was expected. Numbers and booleans become the text that a flag would have.
+fn values(shape: Shape, value: &DeValue<'_>) -> Result<Vec<String>, String> {
+    let found = value.type_str();
+    match (shape, value) {
+        (Shape::List, DeValue::Array(list)) => {
+            let texts = list.iter().map(|item| match item.get_ref() {
+                DeValue::String(text) => Ok(text.to_string()),
+                other => Err(format!("expected an array of strings, found {} in it", article(other.type_str()))),
+            });
+            texts.collect()
+        }
+        (_, DeValue::String(text)) => Ok(vec![text.to_string()]),
+        (Shape::Number | Shape::Quantity | Shape::Count, DeValue::Integer(number)) if number.radix() == 10 => {
+            Ok(vec![number.as_str().to_owned()])
+        }
+        (Shape::Number | Shape::Quantity, DeValue::Float(number)) => Ok(vec![number.as_str().to_owned()]),
+        (Shape::YesNo | Shape::Switch, DeValue::Boolean(yes)) => Ok(vec![if *yes { "yes" } else { "no" }.to_owned()]),
+        _ => {
+            let expected = match shape {
+                Shape::List => "an array of strings",
+                Shape::Text => "a string",
+                Shape::Number | Shape::Count => "a number",
+                Shape::Quantity => "a string such as \"100MiB\" or \"2s\", or a number",
+                Shape::YesNo | Shape::Switch => "true or false",
+            };
+            Err(format!("expected {expected}, found {}", article(found)))
+        }
+    }
+}
+
+fn article(noun: &str) -> String {
+    let article = if noun.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    format!("{article} {noun}")
+}
+
+/// The known name that is nearest to `name`, if one is near enough to be meant.
+pub(super) fn nearest(name: &str, known: impl IntoIterator<Item = String>) -> Option<String> {
+    let name = name.replace('-', "_");
+    let (distance, best) =
+        known.into_iter().map(|other| (strsim::damerau_levenshtein(&name, &other), other)).min_by_key(|(far, _)| *far)?;
+    (distance <= (best.len() / 3).max(1)).then_some(best)
+}
+
+/// `; did you mean X?`
+pub(super) fn hint(nearest: Option<String>) -> String {
+    nearest.map_or_else(String::new, |name| format!("; did you mean {name}?"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(text: &str) -> Vec<String> {
+        parse(Path::new("c.toml"), text).problems
+    }
+
+    #[test]
+    fn values_of_every_shape_are_read() {
+        let parsed = parse(
+            Path::new("c.toml"),
+            "seeds = [\"a\", \"b\"]\nseed = \"http://x/\"\nmax_pages = 1_000\nrate = 0.5\ndelay = 2\nno_robots = true\n",
+        );
+        assert_eq!(parsed.problems, Vec::<String>::new());
+        let of = |key| parsed.layer.get(key).unwrap().values.clone();
+        assert_eq!(of("seeds"), ["a", "b"]);
+        assert_eq!(of("seed"), ["http://x/"]);
+        assert_eq!(of("max_pages"), ["1000"]);
+        assert_eq!(of("rate"), ["0.5"]);
+        assert_eq!(of("delay"), ["2"]);
+        assert_eq!(of("no_robots"), ["yes"]);
+        assert_eq!(parsed.layer.get("delay").unwrap().origin, Origin::File("c.toml".into(), 5));
+    }
+
+    #[test]
+    fn an_unknown_key_brings_the_nearest_one() {
+        assert_eq!(problems("\n\ndely = \"1s\""), ["c.toml:3: unknown key \"dely\"; did you mean delay?"]);
+        assert_eq!(problems("max-pages = 3"), ["c.toml:1: unknown key \"max-pages\"; did you mean max_pages?"]);
+        assert_eq!(problems("robots = false"), ["c.toml:1: unknown key \"robots\"; did you mean no_robots?"]);
+        assert_eq!(problems("something_else = 1"), ["c.toml:1: unknown key \"something_else\""]);
+        assert_eq!(
+            problems("[politeness]\ndelay = 1"),
+            ["c.toml:1: unknown section [politeness]: settings stand at the top, in no section"]
+        );
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_kind_says_what_was_expected() {
+        for (text, expected) in [
+            ("seeds = 1", "seeds: expected an array of strings, found an integer"),
+            ("seeds = [1]", "seeds: expected an array of strings, found an integer in it"),
+            ("job = 5", "job: expected a string, found an integer"),
+            ("max_pages = true", "max_pages: expected a number, found a boolean"),
+            ("max_pages = 0x10", "max_pages: expected a number, found an integer"),
+            ("delay = [1]", "delay: expected a string such as \"100MiB\" or \"2s\", or a number, found an array"),
+            ("fresh = 1", "fresh: expected true or false, found an integer"),
+        ] {
+            assert_eq!(problems(text), [format!("c.toml:1: {expected}")], "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_toml_is_named_with_its_line() {
+        let bad = problems("delay = \"1s\"\nseeds = [\n\"a\"\nb\n");
+        assert!(!bad.is_empty());
+        assert!(bad.iter().all(|line| line.starts_with("c.toml:") && line.contains("not TOML: ")), "{bad:?}");
+        let twice = problems("delay = 1\ndelay = 2\n");
+        assert!(twice[0].starts_with("c.toml:2: not TOML: "), "{twice:?}");
+    }
+
+    #[test]
+    fn fields_are_read_and_checked() {
+        let parsed = parse(
+            Path::new("c.toml"),
+            "[[extract.field]]\nname = \"title\"\nselector = \"h1\"\n\n[[extract.field]]\nname = \"image\"\n\
+             selector = \"img\"\nattr = \"src\"\nall = true\n",
+        );
+        assert_eq!(parsed.problems, Vec::<String>::new());
+        assert_eq!(parsed.fields.len(), 2);
+        assert_eq!(parsed.fields[1].attr.as_deref(), Some("src"));
+        assert!(parsed.fields[1].all);
+        assert_eq!(
+            problems("[[extract.field]]\nname = 1\nselectr = \"h1\"\nall = 2\n"),
+            [
+                "c.toml:1: extract.field: name is missing",
+                "c.toml:1: extract.field: selector is missing",
+                "c.toml:2: extract.field.name: expected a string",
+                "c.toml:3: unknown key \"extract.field.selectr\"; did you mean selector?",
+                "c.toml:4: extract.field.all: expected true or false",
+            ]
+        );
+        assert_eq!(
+            problems("[[extract.fields]]\nname = \"x\"\n"),
+            ["c.toml:1: unknown key \"extract.fields\"; did you mean [[extract.field]]?"]
+        );
+        let many = "[[extract.field]]\nname = \"x\"\nselector = \"y\"\n".repeat(MAX_FIELDS + 1);
+        assert!(problems(&many).contains(&format!("c.toml:1: more than {MAX_FIELDS} [[extract.field]]")));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_the_reader_panic(text in "[a-z_\\[\\]=\"'#.\n 0-9{}]{0,80}") {
+            let _ = problems(&text);
+        }
+    }
+}
