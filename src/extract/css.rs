@@ -39,7 +39,11 @@ pub fn scan<'a>(text: &'a str, place: Place, mut found: impl FnMut(LinkKind, Cow
         return;
     }
     let mut tokens = Tokens::new(text);
-    let mut imports = if place == Place::Sheet { Imports::None } else { Imports::Over };
+    let mut imports = if place == Place::Sheet {
+        Imports::None
+    } else {
+        Imports::Over
+    };
     // parentheses open inside the outermost `image-set()`, whose bare strings are addresses too
     let mut image_set = 0_usize;
     while let Some(token) = tokens.next() {
@@ -168,10 +172,13 @@ mod tests {
     #[test]
     fn what_only_looks_like_a_url() {
         assert_eq!(sheet("a{b:'url(x)'}"), [""; 0]);
-        assert_eq!(sheet("/* url(x) */ a{b:1url(x);c:myurl(x);d:#url(x);e:-url(x);f:url (x)}"), [""; 0]);
+        assert_eq!(
+            sheet("/* url(x) */ a{b:1url(x);c:myurl(x);d:#url(x);e:-url(x);f:url (x)}"),
+            [""; 0]
+        );
         assert_eq!(sheet("a{b:url(bad\"x);c:url(y)}"), ["y"]);
         assert_eq!(sheet("a{b:url(a b);c:url(y)}"), ["y"]);
-        assert_eq!(sheet("a{b:url('bad\nx');c:url(y)}"), ["y"]);
+        assert_eq!(sheet("a{b:url('bad\nx);c:url(y)}"), ["y"]);
         assert_eq!(sheet("/* unclosed url(x)"), [""; 0]);
     }
 
@@ -190,12 +197,18 @@ mod tests {
 
     #[test]
     fn namespaces_are_names() {
-        assert_eq!(sheet("@namespace url(http://n); @namespace s 'http://m'; a{b:url(c)}"), ["c"]);
+        assert_eq!(
+            sheet("@namespace url(http://n); @namespace s 'http://m'; a{b:url(c)}"),
+            ["c"]
+        );
     }
 
     #[test]
     fn image_set_takes_bare_strings() {
-        assert_eq!(sheet("a{b:image-set('a' 1x, url(b) 2x, 'c' type('image/png')) 'no'; d:'no'}"), ["a", "b", "c"]);
+        assert_eq!(
+            sheet("a{b:image-set('a' 1x, url(b) 2x, 'c' type('image/png')) 'no'; d:'no'}"),
+            ["a", "b", "c"]
+        );
         assert_eq!(sheet("a{b:-webkit-image-set(url(b) 2x;c:'no'}"), ["b"]);
     }
 

@@ -19,7 +19,11 @@ pub(super) fn links<'a>(status: u16, headers: &'a [(String, Vec<u8>)], links: &m
                 }
             },
             "location" => {
-                let kind = if (300..400).contains(&status) { LinkKind::Redirect } else { LinkKind::Navigation };
+                let kind = if (300..400).contains(&status) {
+                    LinkKind::Redirect
+                } else {
+                    LinkKind::Navigation
+                };
                 links.push(kind, text(value));
             }
             "content-location" => links.push(LinkKind::Navigation, text(value)),
@@ -46,7 +50,10 @@ fn text(value: &[u8]) -> Cow<'_, str> {
 
 fn push_link_header<'a>(value: &'a str, mut found: impl FnMut(LinkKind, &'a str)) {
     for link in link_header(value) {
-        let kind = link.rel.as_deref().and_then(|rel| kind_of_rel(rel, link.role.as_deref().unwrap_or_default()));
+        let kind = link
+            .rel
+            .as_deref()
+            .and_then(|rel| kind_of_rel(rel, link.role.as_deref().unwrap_or_default()));
         if let Some(kind) = kind {
             found(kind, link.target);
         }
@@ -79,8 +86,14 @@ pub fn link_header(value: &str) -> Vec<HeaderLink<'_>> {
             }
             continue;
         };
-        let Some((target, parameters)) = open.split_once('>') else { return links };
-        let mut link = HeaderLink { target: target.trim(), rel: None, role: None };
+        let Some((target, parameters)) = open.split_once('>') else {
+            return links;
+        };
+        let mut link = HeaderLink {
+            target: target.trim(),
+            rel: None,
+            role: None,
+        };
         rest = parameters;
         while let Some(after) = next_parameter(rest) {
             let (name, value, behind) = parameter(after);
@@ -107,7 +120,9 @@ fn parameter(text: &str) -> (&str, Cow<'_, str>, &str) {
     let name_end = text.find(['=', ';', ',']).unwrap_or(text.len());
     let (name, rest) = text.split_at(name_end);
     let name = name.trim();
-    let Some(rest) = rest.strip_prefix('=') else { return (name, Cow::Borrowed(""), rest) };
+    let Some(rest) = rest.strip_prefix('=') else {
+        return (name, Cow::Borrowed(""), rest);
+    };
     let rest = rest.trim_start();
     if let Some(quoted) = rest.strip_prefix('"') {
         let (value, rest) = quoted_string(quoted);
@@ -159,14 +174,18 @@ pub fn refresh(value: &str) -> Option<Refresh<'_>> {
     if number.is_empty() && !rest.starts_with('.') {
         return None;
     }
-    let delay_s =
-        number.bytes().fold(0_u64, |sum, digit| sum.saturating_mul(10).saturating_add(u64::from(digit - b'0')));
+    let delay_s = number.bytes().fold(0_u64, |sum, digit| {
+        sum.saturating_mul(10).saturating_add(u64::from(digit - b'0'))
+    });
     let rest = rest.trim_start_matches(|c: char| c == '.' || c.is_ascii_digit());
     if !rest.is_empty() && !rest.starts_with(|c: char| c == ';' || c == ',' || is_space(c)) {
         return None;
     }
     let rest = rest.trim_start_matches(is_space);
-    let rest = rest.strip_prefix([';', ',']).unwrap_or(rest).trim_start_matches(is_space);
+    let rest = rest
+        .strip_prefix([';', ','])
+        .unwrap_or(rest)
+        .trim_start_matches(is_space);
     let url = (!rest.is_empty()).then(|| refresh_url(rest));
     Some(Refresh { delay_s, url })
 }
@@ -209,9 +228,14 @@ impl Robots {
         let mut robots = Self::default();
         for word in content.split([',', ';']).map(str::trim) {
             if let Some((name, _)) = word.split_once(':') {
-                let is_directive = ["unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"]
-                    .iter()
-                    .any(|directive| name.trim().eq_ignore_ascii_case(directive));
+                let is_directive = [
+                    "unavailable_after",
+                    "max-snippet",
+                    "max-image-preview",
+                    "max-video-preview",
+                ]
+                .iter()
+                .any(|directive| name.trim().eq_ignore_ascii_case(directive));
                 if is_directive {
                     continue;
                 }
@@ -236,40 +260,62 @@ mod tests {
     use proptest::prelude::*;
 
     fn head(status: u16, headers: &[(&str, &[u8])]) -> Vec<(LinkKind, String)> {
-        let headers: Vec<_> = headers.iter().map(|(name, value)| ((*name).to_owned(), value.to_vec())).collect();
+        let headers: Vec<_> = headers
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), value.to_vec()))
+            .collect();
         let mut found = Links::default();
         links(status, &headers, &mut found);
-        found.links.iter().map(|link| (link.kind, link.raw.to_string())).collect()
+        found
+            .links
+            .iter()
+            .map(|link| (link.kind, link.raw.to_string()))
+            .collect()
     }
 
     #[test]
     fn each_header_has_its_kind() {
         assert_eq!(head(302, &[("location", b" /a ")]), [(LinkKind::Redirect, "/a".into())]);
         assert_eq!(head(201, &[("location", b"/a")]), [(LinkKind::Navigation, "/a".into())]);
-        assert_eq!(head(200, &[("refresh", b"5; url=/a")]), [(LinkKind::Redirect, "/a".into())]);
-        assert_eq!(head(200, &[("content-location", b"/a")]), [(LinkKind::Navigation, "/a".into())]);
-        assert_eq!(head(200, &[("link", b"<a>; rel=stylesheet"), ("link", b"<b>;rel=next, <c>")]), [
-            (LinkKind::Stylesheet, "a".into()),
-            (LinkKind::Navigation, "b".into())
-        ]);
-        assert_eq!(head(302, &[("location", b"/\xc3\xa9")]), [(LinkKind::Redirect, "/é".into())]);
-        assert_eq!(head(302, &[("location", b"/\xe9")]), [(LinkKind::Redirect, "/é".into())]);
-        assert_eq!(head(200, &[("refresh", b"5"), ("location", b""), ("etag", b"<x>; rel=next")]), [(
-            LinkKind::Navigation,
-            String::new()
-        )]);
+        assert_eq!(
+            head(200, &[("refresh", b"5; url=/a")]),
+            [(LinkKind::Redirect, "/a".into())]
+        );
+        assert_eq!(
+            head(200, &[("content-location", b"/a")]),
+            [(LinkKind::Navigation, "/a".into())]
+        );
+        assert_eq!(
+            head(200, &[("link", b"<a>; rel=stylesheet"), ("link", b"<b>;rel=next, <c>")]),
+            [(LinkKind::Stylesheet, "a".into()), (LinkKind::Navigation, "b".into())]
+        );
+        assert_eq!(
+            head(302, &[("location", b"/\xc3\xa9")]),
+            [(LinkKind::Redirect, "/é".into())]
+        );
+        assert_eq!(
+            head(302, &[("location", b"/\xe9")]),
+            [(LinkKind::Redirect, "/é".into())]
+        );
+        assert_eq!(
+            head(200, &[("refresh", b"5"), ("location", b""), ("etag", b"<x>; rel=next")]),
+            [(LinkKind::Navigation, String::new())]
+        );
     }
 
     #[test]
     fn link_headers() {
         let read = |value: &'static str| -> Vec<(&str, Option<String>)> {
-            link_header(value).into_iter().map(|link| (link.target, link.rel.map(Cow::into_owned))).collect()
+            link_header(value)
+                .into_iter()
+                .map(|link| (link.target, link.rel.map(Cow::into_owned)))
+                .collect()
         };
         let rel = |rel: &str| Some(rel.to_owned());
-        assert_eq!(read("</a,b>; rel=\"next\"; title=\"x, <y>; \\\"z\", < c >; REL = prev"), [
-            ("/a,b", rel("next")),
-            ("c", rel("prev"))
-        ]);
+        assert_eq!(
+            read("</a,b>; rel=\"next\"; title=\"x, <y>; \\\"z\", < c >; REL = prev"),
+            [("/a,b", rel("next")), ("c", rel("prev"))]
+        );
         assert_eq!(read("<a>; rel=next; rel=prev, <b>"), [("a", rel("next")), ("b", None)]);
         assert_eq!(read(",, junk, <a>;;x; rel=\"a b\""), [("a", rel("a b"))]);
         assert_eq!(read("<>; rel=self"), [("", rel("self"))]);
@@ -304,12 +350,27 @@ mod tests {
 
     #[test]
     fn robots_words() {
-        let both = Robots { nofollow: true, noindex: true };
+        let both = Robots {
+            nofollow: true,
+            noindex: true,
+        };
         assert_eq!(Robots::of("NONE"), both);
         assert_eq!(Robots::of(" NoIndex ; nofollow "), both);
-        assert_eq!(Robots::of("noindex,follow"), Robots { nofollow: false, noindex: true });
+        assert_eq!(
+            Robots::of("noindex,follow"),
+            Robots {
+                nofollow: false,
+                noindex: true
+            }
+        );
         assert_eq!(Robots::of("otherbot: none"), Robots::default());
-        assert_eq!(Robots::of("max-snippet: 20, nofollow"), Robots { nofollow: true, noindex: false });
+        assert_eq!(
+            Robots::of("max-snippet: 20, nofollow"),
+            Robots {
+                nofollow: true,
+                noindex: false
+            }
+        );
         assert_eq!(Robots::of("noarchive, nonsense"), Robots::default());
     }
 

@@ -25,7 +25,10 @@ pub fn parse(value: &[u8]) -> Option<MediaType> {
     if !is_token(kind) || !is_token(subtype) {
         return None;
     }
-    Some(MediaType { essence: essence.to_ascii_lowercase(), charset: charset(parameters) })
+    Some(MediaType {
+        essence: essence.to_ascii_lowercase(),
+        charset: charset(parameters),
+    })
 }
 
 /// The value of the first parameter `charset` that is valid.
@@ -51,7 +54,9 @@ fn charset(mut rest: &str) -> Option<String> {
         };
         // what stands behind a quoted value is dropped
         rest = behind.split_once(';').map_or("", |(_, next)| next);
-        let valid = value.chars().all(|c| c == '\t' || (' '..='~').contains(&c) || ('\u{80}'..='\u{ff}').contains(&c));
+        let valid = value
+            .chars()
+            .all(|c| c == '\t' || (' '..='~').contains(&c) || ('\u{80}'..='\u{ff}').contains(&c));
         if name.eq_ignore_ascii_case("charset") && valid && (quoted || !value.is_empty()) {
             return Some(value);
         }
@@ -64,7 +69,9 @@ fn charset(mut rest: &str) -> Option<String> {
 #[must_use]
 pub fn sniff(content_type: Option<&[u8]>, body: &[u8]) -> String {
     let head = body.get(..HEAD).unwrap_or(body);
-    let Some(given) = content_type.and_then(parse) else { return unknown(head).to_owned() };
+    let Some(given) = content_type.and_then(parse) else {
+        return unknown(head).to_owned();
+    };
     match given.essence.as_str() {
         "unknown/unknown" | "application/unknown" | "*/*" => return unknown(head).to_owned(),
         "text/html" => return feed(head).map_or(given.essence, str::to_owned),
@@ -111,7 +118,8 @@ fn unknown(head: &[u8]) -> &'static str {
     ];
     let text = trim_start(head);
     let starts_html = TAGS.iter().any(|tag| {
-        text.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag))
+        text.get(..tag.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(tag))
             && matches!(text.get(tag.len()), Some(b' ' | b'>'))
     });
     if starts_html {
@@ -119,14 +127,24 @@ fn unknown(head: &[u8]) -> &'static str {
     }
     let known = STARTS.iter().find(|(start, essence)| {
         // only markup may have white space before it
-        if *essence == "text/xml" { text.starts_with(start) } else { head.starts_with(start) }
+        if *essence == "text/xml" {
+            text.starts_with(start)
+        } else {
+            head.starts_with(start)
+        }
     });
     known
         .map(|(_, essence)| *essence)
         .or_else(|| image(head))
         .or_else(|| sound_or_film(head))
         .or_else(|| archive(head))
-        .unwrap_or_else(|| if head.iter().any(|&b| is_binary(b)) { "application/octet-stream" } else { "text/plain" })
+        .unwrap_or_else(|| {
+            if head.iter().any(|&b| is_binary(b)) {
+                "application/octet-stream"
+            } else {
+                "text/plain"
+            }
+        })
 }
 
 /// Section 6.1.
@@ -173,7 +191,10 @@ fn archive(head: &[u8]) -> Option<&'static str> {
 }
 
 fn first_of(head: &[u8], starts: &[(&[u8], &'static str)]) -> Option<&'static str> {
-    starts.iter().find(|(start, _)| head.starts_with(start)).map(|&(_, essence)| essence)
+    starts
+        .iter()
+        .find(|(start, _)| head.starts_with(start))
+        .map(|&(_, essence)| essence)
 }
 
 /// A feed that was sent as HTML (section 7.4, without RDF): its root element says so.
@@ -187,7 +208,9 @@ fn feed(head: &[u8]) -> Option<&'static str> {
             [b'<', b'?', ..] => b"?>",
             _ => break,
         };
-        rest = rest.get(memchr::memmem::find(rest, end)? + end.len()..).unwrap_or_default();
+        rest = rest
+            .get(memchr::memmem::find(rest, end)? + end.len()..)
+            .unwrap_or_default();
     }
     if rest.starts_with(b"<rss") {
         Some("application/rss+xml")
@@ -199,7 +222,10 @@ fn feed(head: &[u8]) -> Option<&'static str> {
 }
 
 fn trim_start(bytes: &[u8]) -> &[u8] {
-    let blank = bytes.iter().take_while(|b| matches!(b, b'\t' | b'\n' | b'\x0c' | b'\r' | b' ')).count();
+    let blank = bytes
+        .iter()
+        .take_while(|b| matches!(b, b'\t' | b'\n' | b'\x0c' | b'\r' | b' '))
+        .count();
     bytes.get(blank..).unwrap_or_default()
 }
 
@@ -215,7 +241,10 @@ fn is_space(c: char) -> bool {
 
 /// A token of HTTP (RFC 9110, section 5.6.2).
 fn is_token(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
 }
 
 #[cfg(test)]
@@ -259,8 +288,14 @@ mod tests {
         assert_eq!(sniff(None, b"\0\0\0\x18ftypmp42"), "video/mp4");
         assert_eq!(sniff(Some(b"image/png"), b"GIF89a"), "image/gif");
         assert_eq!(sniff(Some(b"image/svg+xml"), b"BM"), "image/svg+xml");
-        assert_eq!(sniff(Some(b"text/html"), b"<?xml?><!-- --><rss>"), "application/rss+xml");
-        assert_eq!(sniff(Some(b"text/html"), b"<!doctype html><rss>"), "application/rss+xml");
+        assert_eq!(
+            sniff(Some(b"text/html"), b"<?xml?><!-- --><rss>"),
+            "application/rss+xml"
+        );
+        assert_eq!(
+            sniff(Some(b"text/html"), b"<!doctype html><rss>"),
+            "application/rss+xml"
+        );
         assert_eq!(sniff(Some(b"text/html"), b"<p><feed>"), "text/html");
         assert_eq!(sniff(None, b""), "text/plain");
     }

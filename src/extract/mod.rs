@@ -140,7 +140,10 @@ impl<'a> Links<'a> {
             links: self
                 .links
                 .into_iter()
-                .map(|link| RawLink { raw: Cow::Owned(link.raw.into_owned()), kind: link.kind })
+                .map(|link| RawLink {
+                    raw: Cow::Owned(link.raw.into_owned()),
+                    kind: link.kind,
+                })
                 .collect(),
             base: self.base.map(|base| Cow::Owned(base.into_owned())),
             dropped: self.dropped,
@@ -167,7 +170,10 @@ fn trim(raw: Cow<'_, str>) -> Cow<'_, str> {
 
 /// A pure fragment, or a scheme that is seen often and never fetched. What is left is for the URL parser to judge.
 fn is_idle(raw: &str) -> bool {
-    let scheme = |name: &str| raw.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name));
+    let scheme = |name: &str| {
+        raw.get(..name.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(name))
+    };
     match raw.as_bytes().first() {
         Some(b'#') => true,
         Some(b'd' | b'D') => scheme("data:"),
@@ -253,30 +259,46 @@ mod tests {
     use super::*;
 
     fn all(status: u16, content_type: Option<&str>, headers: &[(&str, &str)], body: &[u8]) -> Vec<(LinkKind, String)> {
-        let headers: Vec<_> = headers.iter().map(|(n, v)| ((*n).to_owned(), v.as_bytes().to_vec())).collect();
+        let headers: Vec<_> = headers
+            .iter()
+            .map(|(n, v)| ((*n).to_owned(), v.as_bytes().to_vec()))
+            .collect();
         let mut text = String::new();
         let links = extract(status, content_type.map(str::as_bytes), &headers, body, &mut text);
         links.links.iter().map(|l| (l.kind, l.raw.to_string())).collect()
     }
 
     fn html(body: &str) -> Vec<String> {
-        all(200, Some("text/html"), &[], body.as_bytes()).into_iter().map(|(_, raw)| raw).collect()
+        all(200, Some("text/html"), &[], body.as_bytes())
+            .into_iter()
+            .map(|(_, raw)| raw)
+            .collect()
     }
 
     #[test]
     fn the_type_decides_how_a_body_is_read() {
         let body = b"<a href=x>url(y)";
-        assert_eq!(all(200, Some("text/html; charset=utf-8"), &[], body), [(LinkKind::Navigation, "x".into())]);
+        assert_eq!(
+            all(200, Some("text/html; charset=utf-8"), &[], body),
+            [(LinkKind::Navigation, "x".into())]
+        );
         assert_eq!(all(200, None, &[], body), [(LinkKind::Navigation, "x".into())]);
-        assert_eq!(all(200, Some("text/css"), &[], body), [(LinkKind::Requisite, "y".into())]);
-        assert_eq!(all(200, Some("application/xhtml+xml"), &[], body), [(LinkKind::Navigation, "x".into())]);
+        assert_eq!(
+            all(200, Some("text/css"), &[], body),
+            [(LinkKind::Requisite, "y".into())]
+        );
+        assert_eq!(
+            all(200, Some("application/xhtml+xml"), &[], body),
+            [(LinkKind::Navigation, "x".into())]
+        );
         assert_eq!(all(200, Some("text/plain"), &[], body), []);
         assert_eq!(all(200, Some("image/png"), &[], body), []);
     }
 
     #[test]
     fn what_is_never_fetched_is_left_out_and_the_rest_is_not_judged() {
-        let page = "<a href=' #x '><a href=data:,x><a href=\" JavaScript:x\"><a href=''><a href=mailto:a@b><img src=''>";
+        let page =
+            "<a href=' #x '><a href=data:,x><a href=\" JavaScript:x\"><a href=''><a href=mailto:a@b><img src=''>";
         assert_eq!(html(page), ["", "mailto:a@b"]);
     }
 

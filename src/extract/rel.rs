@@ -24,7 +24,11 @@ const NO_DOCUMENT: [&str; 4] = ["dns-prefetch", "preconnect", "pingback", "webme
 /// Of several relations the strongest counts: stylesheet, requisite, navigation. Without any, or with one unknown
 /// (`next`, `alternate`, `canonical`, `license` ... all are alike here), it is a place to go to.
 pub(super) fn kind_of_rel(rel: &str, role: &str) -> Option<LinkKind> {
-    let mut kind = if rel.trim().is_empty() { Some(LinkKind::Navigation) } else { None };
+    let mut kind = if rel.trim().is_empty() {
+        Some(LinkKind::Navigation)
+    } else {
+        None
+    };
     for token in rel.split_ascii_whitespace() {
         let is = |name: &&str| token.eq_ignore_ascii_case(name);
         let own = if is(&"stylesheet") || is(&"preload") && role.eq_ignore_ascii_case("style") {

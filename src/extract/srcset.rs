@@ -15,7 +15,11 @@ pub fn scan<'a>(srcset: &'a str, mut found: impl FnMut(&'a str)) {
         let (url, after) = rest.split_at(end);
         let bare = url.trim_end_matches(',');
         found(bare);
-        rest = if bare.len() == url.len() { after_descriptors(after) } else { after };
+        rest = if bare.len() == url.len() {
+            after_descriptors(after)
+        } else {
+            after
+        };
     }
 }
 
@@ -52,13 +56,10 @@ mod tests {
 
     #[test]
     fn commas_end_a_url_only_at_its_end() {
-        assert_eq!(urls("/w_1,h_2/a.jpg 97w,/b.jpg 2x, /c.jpg,, /d.jpg ,/e.jpg 1.5x"), [
-            "/w_1,h_2/a.jpg",
-            "/b.jpg",
-            "/c.jpg",
-            "/d.jpg",
-            "/e.jpg"
-        ]);
+        assert_eq!(
+            urls("/w_1,h_2/a.jpg 97w,/b.jpg 2x, /c.jpg,, /d.jpg ,/e.jpg 1.5x"),
+            ["/w_1,h_2/a.jpg", "/b.jpg", "/c.jpg", "/d.jpg", "/e.jpg"]
+        );
         assert_eq!(urls(",a,b,,, c"), ["a,b", "c"]);
     }
 

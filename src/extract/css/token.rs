@@ -42,7 +42,11 @@ impl<'a> Tokens<'a> {
 
     /// The next token, left where it is.
     pub(super) fn peek(&self) -> Option<Token<'a>> {
-        Tokens { text: self.text, at: self.at }.next()
+        Tokens {
+            text: self.text,
+            at: self.at,
+        }
+        .next()
     }
 
     fn byte(&self, ahead: usize) -> Option<u8> {
@@ -119,7 +123,9 @@ impl<'a> Tokens<'a> {
     fn escape(&mut self) -> char {
         let digits = self.rest().bytes().take(6).take_while(u8::is_ascii_hexdigit).count();
         if digits == 0 {
-            let Some(c) = self.rest().chars().next() else { return char::REPLACEMENT_CHARACTER };
+            let Some(c) = self.rest().chars().next() else {
+                return char::REPLACEMENT_CHARACTER;
+            };
             self.at += c.len_utf8();
             return if c == '\0' { char::REPLACEMENT_CHARACTER } else { c };
         }
@@ -130,7 +136,9 @@ impl<'a> Tokens<'a> {
             Some(b) if is_space(b) => self.at += 1,
             _ => {}
         }
-        char::from_u32(code).filter(|&c| c != '\0').unwrap_or(char::REPLACEMENT_CHARACTER)
+        char::from_u32(code)
+            .filter(|&c| c != '\0')
+            .unwrap_or(char::REPLACEMENT_CHARACTER)
     }
 
     /// A string whose opening quote has been read; [`Token::Other`] if a line ends inside it (section 4.3.5).
@@ -139,7 +147,8 @@ impl<'a> Tokens<'a> {
         let mut decoded: Option<String> = None;
         loop {
             let from = self.at;
-            while !matches!(self.byte(0), None | Some(b'\n' | b'\r' | b'\x0c' | b'\\' | 0)) && self.byte(0) != Some(quote)
+            while !matches!(self.byte(0), None | Some(b'\n' | b'\r' | b'\x0c' | b'\\' | 0))
+                && self.byte(0) != Some(quote)
             {
                 self.at += 1;
             }
@@ -147,7 +156,9 @@ impl<'a> Tokens<'a> {
             if let Some(decoded) = &mut decoded {
                 decoded.push_str(plain);
             }
-            let text = |decoded: Option<String>| decoded.map_or_else(|| Cow::Borrowed(plain_of(self.text, start, self.at)), Cow::Owned);
+            let text = |decoded: Option<String>| {
+                decoded.map_or_else(|| Cow::Borrowed(plain_of(self.text, start, self.at)), Cow::Owned)
+            };
             match self.byte(0) {
                 None => return Token::String(text(decoded)),
                 Some(b) if b == quote => {
@@ -157,7 +168,9 @@ impl<'a> Tokens<'a> {
                 }
                 Some(0) => {
                     self.at += 1;
-                    decoded.get_or_insert_with(|| plain.to_owned()).push(char::REPLACEMENT_CHARACTER);
+                    decoded
+                        .get_or_insert_with(|| plain.to_owned())
+                        .push(char::REPLACEMENT_CHARACTER);
                 }
                 Some(b'\\') => {
                     let decoded = decoded.get_or_insert_with(|| plain.to_owned());
@@ -196,7 +209,9 @@ impl<'a> Tokens<'a> {
                 }
                 Some(0) => {
                     self.at += 1;
-                    decoded.get_or_insert_with(|| plain.to_owned()).push(char::REPLACEMENT_CHARACTER);
+                    decoded
+                        .get_or_insert_with(|| plain.to_owned())
+                        .push(char::REPLACEMENT_CHARACTER);
                 }
                 next => {
                     while self.byte(0).is_some_and(is_space) {

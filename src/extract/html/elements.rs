@@ -52,7 +52,9 @@ impl Element {
     /// By its name in any case.
     pub(super) fn of(name: &[u8]) -> Self {
         let mut lower = [0; 10];
-        let Some(lower) = lower.get_mut(..name.len()) else { return Self::Other };
+        let Some(lower) = lower.get_mut(..name.len()) else {
+            return Self::Other;
+        };
         lower.copy_from_slice(name);
         lower.make_ascii_lowercase();
         match &*lower {
@@ -210,14 +212,23 @@ impl<'a> Tag<'_, 'a> {
     /// Only what a GET sends is a place to go to; without an action that is the page itself.
     fn form(&mut self) {
         let is_get = !self.is(Attribute::Method, "post") && !self.is(Attribute::Method, "dialog");
-        if is_get && self.attributes.raw(Attribute::Action).is_some_and(|action| !action.trim().is_empty()) {
+        if is_get
+            && self
+                .attributes
+                .raw(Attribute::Action)
+                .is_some_and(|action| !action.trim().is_empty())
+        {
             self.url(Navigation, Attribute::Action);
         }
     }
 
     /// `href` is the name of SVG 2, `xlink:href` that of SVG 1.1.
     fn svg_reference(&mut self) {
-        let name = if self.has(Attribute::Href) { Attribute::Href } else { Attribute::XlinkHref };
+        let name = if self.has(Attribute::Href) {
+            Attribute::Href
+        } else {
+            Attribute::XlinkHref
+        };
         self.url(Requisite, name);
     }
 
@@ -231,13 +242,17 @@ impl<'a> Tag<'_, 'a> {
     }
 
     fn meta(&mut self, depth: u32) {
-        let Some(content) = self.value(Attribute::Content) else { return };
+        let Some(content) = self.value(Attribute::Content) else {
+            return;
+        };
         if self.is(Attribute::HttpEquiv, "refresh") {
             // inside a frame it sends the frame elsewhere, not the page
             let kind = if depth == 0 { Redirect } else { Requisite };
             let url = match content {
                 Cow::Borrowed(text) => refresh(text).and_then(|refresh| refresh.url).map(Cow::Borrowed),
-                Cow::Owned(text) => refresh(&text).and_then(|refresh| refresh.url).map(|url| Cow::Owned(url.to_owned())),
+                Cow::Owned(text) => refresh(&text)
+                    .and_then(|refresh| refresh.url)
+                    .map(|url| Cow::Owned(url.to_owned())),
             };
             if let Some(url) = url {
                 self.links.push(kind, url);
@@ -246,7 +261,9 @@ impl<'a> Tag<'_, 'a> {
             let robots = Robots::of(&content);
             self.links.nofollow |= robots.nofollow;
             self.links.noindex |= robots.noindex;
-        } else if [Attribute::Property, Attribute::Name].into_iter().any(|name| self.is_preview(name))
+        } else if [Attribute::Property, Attribute::Name]
+            .into_iter()
+            .any(|name| self.is_preview(name))
             || self.is(Attribute::Itemprop, "image")
         {
             self.links.push(Requisite, content);
@@ -255,10 +272,18 @@ impl<'a> Tag<'_, 'a> {
 
     /// Whether a meta names a picture, film or sound that is shown for the page (Open Graph, Twitter cards, tiles).
     fn is_preview(&self, attribute: Attribute) -> bool {
-        let Some(name) = self.value(attribute) else { return false };
+        let Some(name) = self.value(attribute) else {
+            return false;
+        };
         let name = name.trim().to_ascii_lowercase();
-        let stem = [":secure_url", ":url", ":src"].into_iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);
-        matches!(stem, "og:image" | "og:video" | "og:audio" | "twitter:image" | "msapplication-tileimage")
+        let stem = [":secure_url", ":url", ":src"]
+            .into_iter()
+            .find_map(|end| name.strip_suffix(end))
+            .unwrap_or(&name);
+        matches!(
+            stem,
+            "og:image" | "og:video" | "og:audio" | "twitter:image" | "msapplication-tileimage"
+        )
     }
 
     /// A document of its own: with a base, its links stand apart; without, they are the page's.
@@ -266,8 +291,13 @@ impl<'a> Tag<'_, 'a> {
         if depth == MAX_SRCDOC_DEPTH {
             return;
         }
-        let Some(document) = self.value(Attribute::Srcdoc) else { return };
-        let mut inside = Links { outside: self.links.counted(), ..Links::default() };
+        let Some(document) = self.value(Attribute::Srcdoc) else {
+            return;
+        };
+        let mut inside = Links {
+            outside: self.links.counted(),
+            ..Links::default()
+        };
         match document {
             Cow::Borrowed(text) => {
                 scan(text, Syntax::Html, depth + 1, &mut inside);
@@ -295,14 +325,18 @@ impl<'a> Tag<'_, 'a> {
             Attribute::DataFullSrc,
             Attribute::DataPoster,
         ] {
-            let Some(raw) = self.attributes.raw(attribute) else { continue };
-            if raw.trim_start().starts_with("url(") {
-                self.links.push_css(decode(raw), Place::Attribute);
-            } else if !raw.contains(['{', '<', '[']) {
-                self.url(Requisite, attribute);
+            let Some(value) = self.value(attribute) else { continue };
+            if value.trim_start().starts_with("url(") {
+                self.links.push_css(value, Place::Attribute);
+            } else if !value.contains(['{', '<', '[']) {
+                self.links.push(Requisite, value);
             }
         }
-        for attribute in [Attribute::DataSrcset, Attribute::DataLazySrcset, Attribute::DataOriginalSet] {
+        for attribute in [
+            Attribute::DataSrcset,
+            Attribute::DataLazySrcset,
+            Attribute::DataOriginalSet,
+        ] {
             self.srcset(attribute);
         }
     }
@@ -310,7 +344,10 @@ impl<'a> Tag<'_, 'a> {
 
 /// The links of a document that does not outlive this call.
 fn scan_owned(text: &str, depth: u32, links: &mut Links<'_>) {
-    let mut inside = Links { outside: links.outside, ..Links::default() };
+    let mut inside = Links {
+        outside: links.outside,
+        ..Links::default()
+    };
     scan(text, Syntax::Html, depth, &mut inside);
     *links = inside.into_owned();
 }

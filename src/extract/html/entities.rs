@@ -32,7 +32,11 @@ pub(super) fn decode(raw: &str) -> Cow<'_, str> {
         rest = after;
     }
     // most values only get shorter by `amp;`; a reference may also have been none
-    if out == raw { Cow::Borrowed(raw) } else { Cow::Owned(out) }
+    if out == raw {
+        Cow::Borrowed(raw)
+    } else {
+        Cow::Owned(out)
+    }
 }
 
 /// Decodes the reference whose ampersand has been read; gives the text behind it.
@@ -63,7 +67,8 @@ fn numeric<'a>(text: &'a str, out: &mut String) -> Option<&'a str> {
     }
     let (number, rest) = digits.split_at(len);
     let code = number.chars().fold(0_u32, |code, digit| {
-        code.saturating_mul(radix).saturating_add(digit.to_digit(radix).unwrap_or(0))
+        code.saturating_mul(radix)
+            .saturating_add(digit.to_digit(radix).unwrap_or(0))
     });
     out.push(character(code));
     Some(rest.strip_prefix(';').unwrap_or(rest))
@@ -71,8 +76,11 @@ fn numeric<'a>(text: &'a str, out: &mut String) -> Option<&'a str> {
 
 /// The character of a number; 0x80 to 0x9F mean windows-1252.
 fn character(code: u32) -> char {
-    let c1 = code.checked_sub(0x80).and_then(|at| C1_REPLACEMENTS.get(at as usize).copied().flatten());
-    c1.or_else(|| char::from_u32(code).filter(|&c| c != '\0')).unwrap_or(char::REPLACEMENT_CHARACTER)
+    let c1 = code
+        .checked_sub(0x80)
+        .and_then(|at| C1_REPLACEMENTS.get(at as usize).copied().flatten());
+    c1.or_else(|| char::from_u32(code).filter(|&c| c != '\0'))
+        .unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
 /// The longest name of the table that `text` starts with, unless the rule for attributes forbids it: a name without
@@ -81,14 +89,21 @@ fn named<'a>(text: &'a str, out: &mut String) -> Option<&'a str> {
     let mut longest = None;
     for len in 1..=MAX_NAME {
         // the table holds the beginnings of names too, with no character
-        let Some(&(first, second)) = text.get(..len).and_then(|name| NAMED_ENTITIES.get(name)) else { break };
+        let Some(&(first, second)) = text.get(..len).and_then(|name| NAMED_ENTITIES.get(name)) else {
+            break;
+        };
         if first != 0 {
             longest = Some((len, first, second));
         }
     }
     let (len, first, second) = longest?;
     let (name, rest) = text.split_at(len);
-    if !name.ends_with(';') && rest.bytes().next().is_some_and(|b| b == b'=' || b.is_ascii_alphanumeric()) {
+    if !name.ends_with(';')
+        && rest
+            .bytes()
+            .next()
+            .is_some_and(|b| b == b'=' || b.is_ascii_alphanumeric())
+    {
         return None;
     }
     out.extend(char::from_u32(first));
@@ -131,7 +146,10 @@ mod tests {
             ("&#x26;#65;", "&#65;"),
             ("&#;&#x;&#", "&#;&#x;&#"),
             ("&#146;&#x80;&#x81;", "\u{2019}\u{20ac}\u{81}"),
-            ("&#0;&#xD800;&#x110000;&#99999999999999999999;", "\u{fffd}\u{fffd}\u{fffd}\u{fffd}"),
+            (
+                "&#0;&#xD800;&#x110000;&#99999999999999999999;",
+                "\u{fffd}\u{fffd}\u{fffd}\u{fffd}",
+            ),
             ("&#x10FFFF;", "\u{10ffff}"),
         ] {
             assert_eq!(decode(raw), want, "{raw}");
@@ -154,7 +172,11 @@ mod tests {
         let whole = NAMED_ENTITIES.entries().filter(|(_, (first, _))| *first != 0);
         let (mut names, mut bare) = (0, 0);
         for (name, (first, second)) in whole {
-            let want: String = [*first, *second].iter().filter(|&&c| c != 0).filter_map(|&c| char::from_u32(c)).collect();
+            let want: String = [*first, *second]
+                .iter()
+                .filter(|&&c| c != 0)
+                .filter_map(|&c| char::from_u32(c))
+                .collect();
             assert_eq!(decode(&format!("x&{name}")), format!("x{want}"), "{name}");
             assert!(name.len() <= MAX_NAME);
             names += 1;

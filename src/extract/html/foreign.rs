@@ -6,17 +6,82 @@ const MAX_OPEN: usize = 512;
 
 /// Start tags that end foreign content (section 13.2.6.5); `font` does with one of three attributes.
 const BREAKOUTS: [&[u8]; 44] = [
-    b"b", b"big", b"blockquote", b"body", b"br", b"center", b"code", b"dd", b"div", b"dl", b"dt", b"em", b"embed",
-    b"h1", b"h2", b"h3", b"h4", b"h5", b"h6", b"head", b"hr", b"i", b"img", b"li", b"listing", b"menu", b"meta",
-    b"nobr", b"ol", b"p", b"pre", b"ruby", b"s", b"small", b"span", b"strong", b"strike", b"sub", b"sup", b"table",
-    b"tt", b"u", b"ul", b"var",
+    b"b",
+    b"big",
+    b"blockquote",
+    b"body",
+    b"br",
+    b"center",
+    b"code",
+    b"dd",
+    b"div",
+    b"dl",
+    b"dt",
+    b"em",
+    b"embed",
+    b"h1",
+    b"h2",
+    b"h3",
+    b"h4",
+    b"h5",
+    b"h6",
+    b"head",
+    b"hr",
+    b"i",
+    b"img",
+    b"li",
+    b"listing",
+    b"menu",
+    b"meta",
+    b"nobr",
+    b"ol",
+    b"p",
+    b"pre",
+    b"ruby",
+    b"s",
+    b"small",
+    b"span",
+    b"strong",
+    b"strike",
+    b"sub",
+    b"sup",
+    b"table",
+    b"tt",
+    b"u",
+    b"ul",
+    b"var",
 ];
 
 /// Elements with no content, and those whose end tag may be left out: they do not hold an integration point open.
 const TRANSIENT: [&[u8]; 28] = [
-    b"area", b"base", b"br", b"col", b"embed", b"hr", b"img", b"input", b"link", b"meta", b"param", b"source",
-    b"track", b"wbr", b"p", b"li", b"dt", b"dd", b"option", b"optgroup", b"tr", b"td", b"th", b"tbody", b"thead",
-    b"tfoot", b"rp", b"rt",
+    b"area",
+    b"base",
+    b"br",
+    b"col",
+    b"embed",
+    b"hr",
+    b"img",
+    b"input",
+    b"link",
+    b"meta",
+    b"param",
+    b"source",
+    b"track",
+    b"wbr",
+    b"p",
+    b"li",
+    b"dt",
+    b"dd",
+    b"option",
+    b"optgroup",
+    b"tr",
+    b"td",
+    b"th",
+    b"tbody",
+    b"thead",
+    b"tfoot",
+    b"rp",
+    b"rt",
 ];
 
 /// Whether `name` is one of [`TRANSIENT`].
@@ -147,13 +212,21 @@ impl<'a> Foreign<'a> {
 
     fn push(&mut self, tag: &StartTag<'a>, content: Content) {
         if !tag.self_closing && self.open.len() < MAX_OPEN {
-            self.open.push(Open { name: tag.name, content, html: 0 });
+            self.open.push(Open {
+                name: tag.name,
+                content,
+                html: 0,
+            });
         }
     }
 
     /// Back to HTML, or to the nearest place inside that holds HTML.
     fn break_out(&mut self) {
-        while self.open.last().is_some_and(|open| matches!(open.content, Content::Svg | Content::Math)) {
+        while self
+            .open
+            .last()
+            .is_some_and(|open| matches!(open.content, Content::Svg | Content::Math))
+        {
             self.open.pop();
         }
     }

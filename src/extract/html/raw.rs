@@ -32,7 +32,9 @@ pub(super) fn script_end(bytes: &[u8]) -> usize {
     let mut dashes = 0_u32;
     loop {
         if state == Script::Plain {
-            let Some(lt) = find(bytes, at, b'<') else { return bytes.len() };
+            let Some(lt) = find(bytes, at, b'<') else {
+                return bytes.len();
+            };
             if is_end_tag(bytes, lt, b"script") {
                 return lt;
             }
@@ -75,7 +77,10 @@ pub(super) fn script_end(bytes: &[u8]) -> usize {
             }
             Some(_) => {
                 dashes = 0;
-                at = bytes.get(at..).and_then(|rest| memchr2(b'-', b'<', rest)).map_or(bytes.len(), |next| at + next);
+                at = bytes
+                    .get(at..)
+                    .and_then(|rest| memchr2(b'-', b'<', rest))
+                    .map_or(bytes.len(), |next| at + next);
             }
         }
     }
@@ -122,7 +127,9 @@ fn find(bytes: &[u8], from: usize, byte: u8) -> Option<usize> {
 }
 
 fn starts_with(bytes: &[u8], at: usize, name: &[u8]) -> bool {
-    bytes.get(at..at + name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name))
+    bytes
+        .get(at..at + name.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(name))
 }
 
 /// White space, `/` or `>`.

@@ -85,8 +85,16 @@ impl Attribute {
                 (b"itemprop", Self::Itemprop),
                 (b"encoding", Self::Encoding),
             ],
-            10 => &[(b"background", Self::Background), (b"http-equiv", Self::HttpEquiv), (b"xlink:href", Self::XlinkHref)],
-            11 => &[(b"data-srcset", Self::DataSrcset), (b"imagesrcset", Self::ImageSrcset), (b"data-poster", Self::DataPoster)],
+            10 => &[
+                (b"background", Self::Background),
+                (b"http-equiv", Self::HttpEquiv),
+                (b"xlink:href", Self::XlinkHref),
+            ],
+            11 => &[
+                (b"data-srcset", Self::DataSrcset),
+                (b"imagesrcset", Self::ImageSrcset),
+                (b"data-poster", Self::DataPoster),
+            ],
             13 => &[
                 (b"data-original", Self::DataOriginal),
                 (b"data-lazy-src", Self::DataLazySrc),
@@ -96,7 +104,10 @@ impl Attribute {
             17 => &[(b"data-original-set", Self::DataOriginalSet)],
             _ => &[],
         };
-        table.iter().find(|(known, _)| name.eq_ignore_ascii_case(known)).map(|&(_, attribute)| attribute)
+        table
+            .iter()
+            .find(|(known, _)| name.eq_ignore_ascii_case(known))
+            .map(|&(_, attribute)| attribute)
     }
 
     fn bit(self) -> u64 {
@@ -114,7 +125,9 @@ pub(super) struct Attributes<'a> {
 impl<'a> Attributes<'a> {
     /// The value as written, references not decoded.
     pub(super) fn raw(&self, attribute: Attribute) -> Option<&'a str> {
-        (self.present & attribute.bit() != 0).then(|| self.values.get(attribute as usize).copied()).flatten()
+        (self.present & attribute.bit() != 0)
+            .then(|| self.values.get(attribute as usize).copied())
+            .flatten()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -156,12 +169,24 @@ pub(super) struct Tags<'a> {
     syntax: Syntax,
     foreign: Foreign<'a>,
     attributes: Attributes<'a>,
+    /// End of the last `style` that was given although its content is read as markup.
+    style_end: usize,
 }
 
 impl<'a> Tags<'a> {
     pub(super) fn new(text: &'a str, syntax: Syntax) -> Self {
-        let attributes = Attributes { present: 0, values: [""; ATTRIBUTES] };
-        Self { text, at: 0, syntax, foreign: Foreign::default(), attributes }
+        let attributes = Attributes {
+            present: 0,
+            values: [""; ATTRIBUTES],
+        };
+        Self {
+            text,
+            at: 0,
+            syntax,
+            foreign: Foreign::default(),
+            attributes,
+            style_end: 0,
+        }
     }
 
     /// The attributes of the tag that was read last.
@@ -224,11 +249,19 @@ impl<'a> Tags<'a> {
             End::Cut { whole } => {
                 self.at = self.text.len();
                 // a page cut off right behind the value of a meta refresh still says where to go
-                return (whole && element == Element::Meta).then_some(Start { element, foreign: false, text: "" });
+                return (whole && element == Element::Meta).then_some(Start {
+                    element,
+                    foreign: false,
+                    text: "",
+                });
             }
         };
         let foreign = self.syntax == Syntax::Xml || self.enters_foreign(name, element, self_closing);
-        let text = if foreign { self.foreign_text(element, full, self_closing) } else { self.raw_text(element) };
+        let text = if foreign {
+            self.foreign_text(element, full, self_closing)
+        } else {
+            self.raw_text(element)
+        };
         Some(Start { element, foreign, text })
     }
 
@@ -256,15 +289,21 @@ impl<'a> Tags<'a> {
             Element::Script => raw::script_end(self.rest()),
             _ => raw::text_end(self.rest(), end_tag),
         };
-        if element == Element::Style { self.slice(from, self.at) } else { "" }
+        if element == Element::Style {
+            self.slice(from, self.at)
+        } else {
+            ""
+        }
     }
 
     /// The text of a `style` element of SVG or XHTML, whose content is read on as markup.
-    fn foreign_text(&self, element: Element, name: &[u8], self_closing: bool) -> &'a str {
-        if element != Element::Style || self_closing {
+    fn foreign_text(&mut self, element: Element, name: &[u8], self_closing: bool) -> &'a str {
+        // a style inside a style has been given with the outer one
+        if element != Element::Style || self_closing || self.at < self.style_end {
             return "";
         }
-        self.slice(self.at, self.at + raw::text_end(self.rest(), name))
+        self.style_end = self.at + raw::text_end(self.rest(), name);
+        self.slice(self.at, self.style_end)
     }
 
     /// At the slash of `</`.
@@ -304,12 +343,19 @@ impl<'a> Tags<'a> {
     fn instruction(&mut self) -> Option<Start<'a>> {
         if self.syntax == Syntax::Xml && self.rest().starts_with(b"?xml-stylesheet") {
             self.name();
-            if let End::At { offset, .. } = self.read_attributes(self.at) {
+            let end = self.read_attributes(self.at);
+            self.at = self.text.len();
+            if let End::At { offset, .. } = end {
                 self.at = offset;
-                return Some(Start { element: Element::XmlStylesheet, foreign: true, text: "" });
+                return Some(Start {
+                    element: Element::XmlStylesheet,
+                    foreign: true,
+                    text: "",
+                });
             }
+        } else {
+            self.at += raw::bogus_end(self.rest());
         }
-        self.at += raw::bogus_end(self.rest());
         None
     }
 
@@ -320,9 +366,17 @@ impl<'a> Tags<'a> {
         loop {
             match bytes.get(at) {
                 None => return End::Cut { whole: true },
-                Some(b'>') => return End::At { offset: at + 1, self_closing: false },
+                Some(b'>') => {
+                    return End::At {
+                        offset: at + 1,
+                        self_closing: false,
+                    };
+                }
                 Some(b'/') if bytes.get(at + 1) == Some(&b'>') => {
-                    return End::At { offset: at + 2, self_closing: true };
+                    return End::At {
+                        offset: at + 2,
+                        self_closing: true,
+                    };
                 }
                 Some(&b) if b == b'/' || is_space(b) => {
                     at += 1;
