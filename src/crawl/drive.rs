@@ -320,7 +320,10 @@ impl<F: Fetcher> Loop<'_, F> {
     }
 
     fn wake_at(&self) -> Instant {
-        let mut wake = self.next_view.min(self.next_checkpoint);
+        let mut wake = self.next_view;
+        if self.copying.is_none() && !self.crawl.growth.is_rebuilding() {
+            wake = wake.min(self.next_checkpoint);
+        }
         if let Some(due) = self.wake {
             wake = wake.min(due);
         }

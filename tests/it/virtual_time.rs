@@ -509,9 +509,3 @@ fn thousands_of_deaths_lose_nothing_and_fetch_nothing_twice() {
     println!("{SCHEDULES} schedules, {deaths} deaths");
     assert!(deaths > 2_000, "only {deaths} deaths: the schedules are too tame");
 }
-
-#[test]
-fn debug_one() {
-    let n: u64 = std::env::var("SCHEDULE").unwrap().parse().unwrap();
-    println!("{}", play(n));
-}
