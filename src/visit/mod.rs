@@ -55,25 +55,34 @@ pub struct Visited {
 }
 
 /// Makes a request and reads what came. `started` is the loop's time now.
-pub async fn visit<F: Fetcher>(work: Work, started: Time, web: Arc<F>, settings: Arc<Settings>) -> Visited {
+pub fn visit<F: Fetcher>(
+    work: Work,
+    started: Time,
+    web: Arc<F>,
+    settings: Arc<Settings>,
+) -> impl Future<Output = Visited> + Send {
+    // read in the same breath as `started`: a task that is first polled later must not date its end too early, or the
+    // host is asked again too soon
     let clock = tokio::time::Instant::now();
-    let via = match &work.what {
-        What::Page { item, .. } => item.path.via.clone(),
-        What::Robots(_) => None,
-    };
-    let answer = web.fetch(Request { url: work.url().clone(), via }).await;
-    // rounded up: the host rests from here
-    let at = started + clock.elapsed() + Duration::from_micros(1);
-    match answer {
-        Err(error) => failed(work, error, at),
-        Ok(response) if response.body.len() > LARGE_BODY => {
-            let task = tokio::task::spawn_blocking(move || answered(work, &response, at, &settings));
-            match task.await {
-                Ok(visited) => visited,
-                Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+    async move {
+        let via = match &work.what {
+            What::Page { item, .. } => item.path.via.clone(),
+            What::Robots(_) => None,
+        };
+        let answer = web.fetch(Request { url: work.url().clone(), via }).await;
+        // rounded up: the host rests from here
+        let at = started + clock.elapsed() + Duration::from_micros(1);
+        match answer {
+            Err(error) => failed(work, error, at),
+            Ok(response) if response.body.len() > LARGE_BODY => {
+                let task = tokio::task::spawn_blocking(move || answered(work, &response, at, &settings));
+                match task.await {
+                    Ok(visited) => visited,
+                    Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+                }
             }
+            Ok(response) => answered(work, &response, at, &settings),
         }
-        Ok(response) => answered(work, &response, at, &settings),
     }
 }
 
