@@ -22,7 +22,15 @@ pub const MAX_BESIDE: u32 = 10_000;
 
 const FOLDERS: [&str; 4] = ["archive", "indexes", "logs", "state"];
 /// Names that only a job has: a folder with one of them but no version is a damaged job, or not ours.
-const OWN_NAMES: [&str; 7] = ["archive", "indexes", "logs", "state", "config.toml", "report.json", "report.html"];
+const OWN_NAMES: [&str; 7] = [
+    "archive",
+    "indexes",
+    "logs",
+    "state",
+    "config.toml",
+    "report.json",
+    "report.html",
+];
 const VERSION_FILE: &str = "state/VERSION";
 const LOCK_FILE: &str = "state/lock";
 const FINISHED: &str = "state/finished";
@@ -121,7 +129,10 @@ pub fn open(dir: &Path, fresh: bool) -> Result<Job, JobError> {
     }
     let lock = if known && dir.join(UNREACHED).exists() {
         let aside = set_aside(&dir)?;
-        notes.push(format!("the last run fetched no seed; it begins anew, its files are in {}", aside.display()));
+        notes.push(format!(
+            "the last run fetched no seed; it begins anew, its files are in {}",
+            aside.display()
+        ));
         known = false;
         drop(lock);
         make_folder(&dir.join("state"))?;
@@ -136,7 +147,12 @@ pub fn open(dir: &Path, fresh: bool) -> Result<Job, JobError> {
     for folder in FOLDERS {
         make_folder(&dir.join(folder))?;
     }
-    Ok(Job { dir, resumed: known, notes, _lock: lock })
+    Ok(Job {
+        dir,
+        resumed: known,
+        notes,
+        _lock: lock,
+    })
 }
 
 impl Job {
@@ -166,17 +182,25 @@ impl Job {
 }
 
 fn write(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), JobError> {
-    publish(&Folder::new(dir.to_path_buf()), name, bytes)
-        .map_err(|source| JobError::Write { path: dir.join(name), source })
+    publish(&Folder::new(dir.to_path_buf()), name, bytes).map_err(|source| JobError::Write {
+        path: dir.join(name),
+        source,
+    })
 }
 
 fn make_folder(path: &Path) -> Result<(), JobError> {
-    fs::create_dir_all(path).map_err(|source| JobError::Write { path: path.to_path_buf(), source })
+    fs::create_dir_all(path).map_err(|source| JobError::Write {
+        path: path.to_path_buf(),
+        source,
+    })
 }
 
 /// Is there a job of our version? False if there is none yet.
 fn check_version(dir: &Path) -> Result<bool, JobError> {
-    let damaged = |what: &str| JobError::Damaged { dir: dir.to_path_buf(), what: what.to_owned() };
+    let damaged = |what: &str| JobError::Damaged {
+        dir: dir.to_path_buf(),
+        what: what.to_owned(),
+    };
     let text = match read_mark(&dir.join(VERSION_FILE)) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return check_empty(dir).map(|()| false),
@@ -185,7 +209,10 @@ fn check_version(dir: &Path) -> Result<bool, JobError> {
     };
     match text.trim().parse::<u32>() {
         Ok(VERSION) => Ok(true),
-        Ok(other) => Err(JobError::UnknownVersion { dir: dir.to_path_buf(), found: other.to_string() }),
+        Ok(other) => Err(JobError::UnknownVersion {
+            dir: dir.to_path_buf(),
+            found: other.to_string(),
+        }),
         Err(_) => Err(damaged(&format!("{VERSION_FILE} is not a number"))),
     }
 }
@@ -198,22 +225,35 @@ fn check_empty(dir: &Path) -> Result<(), JobError> {
         let begun = name == "state" && only_lock(&path);
         if path.exists() && !begun {
             let what = format!("it holds {name} but no {VERSION_FILE}");
-            return Err(JobError::Damaged { dir: dir.to_path_buf(), what });
+            return Err(JobError::Damaged {
+                dir: dir.to_path_buf(),
+                what,
+            });
         }
     }
     Ok(())
 }
 
 fn only_lock(state: &Path) -> bool {
-    let Ok(mut entries) = fs::read_dir(state) else { return false };
+    let Ok(mut entries) = fs::read_dir(state) else {
+        return false;
+    };
     entries.all(|entry| entry.is_ok_and(|entry| ["lock", "VERSION.tmp"].iter().any(|name| entry.file_name() == *name)))
 }
 
 fn lock(dir: &Path) -> Result<File, JobError> {
     let path = dir.join(LOCK_FILE);
-    let failed = |source| JobError::Write { path: path.clone(), source };
-    let mut file =
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+    let failed = |source| JobError::Write {
+        path: path.clone(),
+        source,
+    };
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path)
+        .map_err(failed)?;
     for _ in 0..LOCK_TRIES {
         match file.try_lock() {
             Ok(()) => {
@@ -227,7 +267,10 @@ fn lock(dir: &Path) -> Result<File, JobError> {
     }
     let pid = read_mark(&path).map(|text| text.trim().to_owned()).unwrap_or_default();
     let pid = if pid.is_empty() { "(unknown)".to_owned() } else { pid };
-    Err(JobError::Locked { dir: dir.to_path_buf(), pid })
+    Err(JobError::Locked {
+        dir: dir.to_path_buf(),
+        pid,
+    })
 }
 
 fn read_mark(path: &Path) -> io::Result<String> {
@@ -239,7 +282,10 @@ fn read_mark(path: &Path) -> io::Result<String> {
 /// `dir` if nothing is in it, else the first name beside it that is free. The folder is made, so that two processes
 /// cannot choose the same.
 fn free_folder(dir: &Path) -> Result<PathBuf, JobError> {
-    let failed = |path: &Path, source| JobError::Write { path: path.to_path_buf(), source };
+    let failed = |path: &Path, source| JobError::Write {
+        path: path.to_path_buf(),
+        source,
+    };
     let empty = match fs::read_dir(dir) {
         Ok(mut entries) => entries.next().is_none(),
         Err(error) => error.kind() == io::ErrorKind::NotFound,
@@ -247,7 +293,9 @@ fn free_folder(dir: &Path) -> Result<PathBuf, JobError> {
     if empty {
         return Ok(dir.to_path_buf());
     }
-    let name = dir.file_name().ok_or_else(|| failed(dir, io::ErrorKind::InvalidInput.into()))?;
+    let name = dir
+        .file_name()
+        .ok_or_else(|| failed(dir, io::ErrorKind::InvalidInput.into()))?;
     for number in 2..=MAX_BESIDE {
         let mut beside = name.to_os_string();
         beside.push(format!("-{number}"));
@@ -258,20 +306,28 @@ fn free_folder(dir: &Path) -> Result<PathBuf, JobError> {
             Err(error) => return Err(failed(&beside, error)),
         }
     }
-    Err(failed(dir, io::Error::other(format!("{MAX_BESIDE} folders of this name are taken"))))
+    Err(failed(
+        dir,
+        io::Error::other(format!("{MAX_BESIDE} folders of this name are taken")),
+    ))
 }
 
 /// Moves what a run left that reached nothing into a folder of its own. The state goes last: until then the next
 /// attempt finds the mark and goes on.
 fn set_aside(dir: &Path) -> Result<PathBuf, JobError> {
-    let aside = (1..=MAX_BESIDE).map(|number| dir.join(format!("unreached-{number}"))).find(|path| !path.exists());
+    let aside = (1..=MAX_BESIDE)
+        .map(|number| dir.join(format!("unreached-{number}")))
+        .find(|path| !path.exists());
     let aside = aside.unwrap_or_else(|| dir.join("unreached"));
     make_folder(&aside)?;
     for name in OWN_NAMES.iter().filter(|name| **name != "state").chain(&["state"]) {
         let (from, to) = (dir.join(name), aside.join(name));
         match fs::rename(&from, &to) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(JobError::Write { path: from, source: error });
+                return Err(JobError::Write {
+                    path: from,
+                    source: error,
+                });
             }
             _ => {}
         }
@@ -297,7 +353,10 @@ mod tests {
         for folder in FOLDERS {
             assert!(dir.join(folder).is_dir(), "{folder}");
         }
-        assert_eq!(fs::read_to_string(dir.join(LOCK_FILE)).unwrap(), format!("{}\n", std::process::id()));
+        assert_eq!(
+            fs::read_to_string(dir.join(LOCK_FILE)).unwrap(),
+            format!("{}\n", std::process::id())
+        );
         job.write_settings("delay = \"1s\"\n").unwrap();
         drop(job);
         assert!(open(&dir, false).unwrap().resumed);
@@ -310,7 +369,10 @@ mod tests {
         let job = open(&dir, false).unwrap();
         let error = open(&dir, false).unwrap_err();
         assert_eq!(error.exit_code(), 2);
-        assert!(error.to_string().contains(&format!("process {}:", std::process::id())), "{error}");
+        assert!(
+            error.to_string().contains(&format!("process {}:", std::process::id())),
+            "{error}"
+        );
         drop(job);
         assert!(open(&dir, false).is_ok());
     }
@@ -319,7 +381,11 @@ mod tests {
     fn an_unknown_version_is_refused_and_nothing_is_touched() {
         let (_home, dir) = home();
         fs::create_dir_all(dir.join("state")).unwrap();
-        for (text, code, words) in [("2\n", 1, "format version 2"), ("new\n", 1, "is not a number"), ("", 1, "number")] {
+        for (text, code, words) in [
+            ("2\n", 1, "format version 2"),
+            ("new\n", 1, "is not a number"),
+            ("", 1, "number"),
+        ] {
             fs::write(dir.join(VERSION_FILE), text).unwrap();
             let error = open(&dir, false).unwrap_err();
             assert_eq!(error.exit_code(), code);
@@ -403,7 +469,10 @@ mod tests {
         let job = open(&dir, false).unwrap();
         assert!(!job.resumed);
         assert_eq!(job.notes.len(), 1);
-        assert_eq!(fs::read_to_string(dir.join("unreached-1/logs/crawl.log")).unwrap(), "first");
+        assert_eq!(
+            fs::read_to_string(dir.join("unreached-1/logs/crawl.log")).unwrap(),
+            "first"
+        );
         assert!(!dir.join("logs/crawl.log").exists());
         // a stop in the middle of moving is made good by the next run
         job.mark_unreached().unwrap();
