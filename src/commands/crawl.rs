@@ -113,7 +113,8 @@ fn run_job(mut loaded: Loaded, mut warnings: Vec<String>, screen: &Screen) -> Re
         Ok(outcome) => close(&job, &outcome, config.quiet),
         Err(error) => {
             let failure = Failure::from(error);
-            tracing::error!(exit = failure.exit, "the crawl ended early");
+            // the screen is told by whoever gets the failure
+            tracing::info!(exit = failure.exit, "the crawl ended early: {}", failure.text);
             write_early_report(&job.dir, last, &failure);
             Err(failure)
         }

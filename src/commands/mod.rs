@@ -120,7 +120,7 @@ fn size_kind(text: &str) -> Result<SizeKind, String> {
     }
     config::value::word(text)
         .map(SizeKind::Built)
-        .map_err(|expected| format!("{expected}, classic"))
+        .map_err(|expected| expected.replacen("expected", "expected classic,", 1))
 }
 
 fn items(text: &str) -> Result<u64, String> {

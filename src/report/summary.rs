@@ -115,9 +115,11 @@ pub fn text(outcome: &Outcome, verdict: &Verdict, job: &Path) -> String {
         );
     }
     line("report", job.join("report.html").display().to_string());
-    if !verdict.is_final() && verdict.exit != super::NO_SEED {
-        out.push_str("the same command goes on from here\n");
-    }
+    out.push_str(match verdict.state {
+        "stopped" => "the same command goes on from here\n",
+        "limit" => "the same command with a higher limit goes on from here\n",
+        _ => "",
+    });
     out
 }
 
@@ -165,6 +167,10 @@ mod tests {
         let text = text(&outcome, &Verdict::of(&outcome), Path::new("crawl"));
         assert!(text.starts_with("crawl stopped: SIGINT (10 s in 2 runs)\n"), "{text}");
         assert!(text.ends_with("the same command goes on from here\n"), "{text}");
+        outcome.end = End::Limit("--max-pages 40".to_owned());
+        let text = self::text(&outcome, &Verdict::of(&outcome), Path::new("crawl"));
+        assert!(text.starts_with("crawl stopped at a limit: --max-pages 40 ("), "{text}");
+        assert!(text.ends_with("with a higher limit goes on from here\n"), "{text}");
     }
 
     #[test]
