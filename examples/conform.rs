@@ -5,6 +5,8 @@
 use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
 
+use crawler::clock::Time;
+use crawler::politeness::{http_date, retry_after};
 use crawler::robots::Robots;
 use crawler::url::{Base, CrawlUrl, Identity, surt, to_ascii, whatwg_href};
 use serde_json::{Value, json};
@@ -15,6 +17,7 @@ type Answer = fn(&Value) -> Value;
 fn main() -> ExitCode {
     let set = std::env::args().nth(1).unwrap_or_default();
     let answer: Answer = match set.as_str() {
+        "dates" => dates,
         "robots" => robots,
         "robots_real" => robots_real,
         "surt" => surt_key,
@@ -47,7 +50,7 @@ fn answer_all(answer: Answer) -> io::Result<()> {
         let case: Value = serde_json::from_str(&line?)?;
         let mut answer = answer(&case);
         if let Some(fields) = answer.as_object_mut() {
-            fields.insert("id".to_owned(), case["id"].clone());
+            fields.insert("id".to_owned(), case.get("id").cloned().unwrap_or_default());
         }
         writeln!(out, "{answer}")?;
     }
@@ -60,6 +63,16 @@ fn text<'a>(case: &'a Value, field: &str) -> &'a str {
 
 fn parsed(case: &Value, field: &str) -> Option<CrawlUrl> {
     CrawlUrl::parse(text(case, field), &Identity::default()).ok()
+}
+
+fn dates(case: &Value) -> Value {
+    let value = text(case, "value");
+    let seconds = |time: Time| time.0 / 1_000_000;
+    if text(case, "kind") == "date" {
+        return json!({ "epoch": http_date(value).map(seconds) });
+    }
+    let now = http_date(text(case, "now")).unwrap_or_default();
+    json!({ "delay_s": retry_after(value.as_bytes(), now).map(|delay| delay.as_secs()) })
 }
 
 fn robots_txt(case: &Value) -> Vec<u8> {
@@ -135,7 +148,12 @@ fn url_canon(case: &Value) -> Value {
 }
 
 fn surt_key(case: &Value) -> Value {
-    let flag = |name: &str, default: bool| case["options"][name].as_bool().unwrap_or(default);
+    let flag = |name: &str, default: bool| {
+        case.get("options")
+            .and_then(|options| options.get(name))
+            .and_then(Value::as_bool)
+            .unwrap_or(default)
+    };
     let standard = surt::Options::default();
     let options = surt::Options {
         with_scheme: flag("with_scheme", standard.with_scheme),

@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::archive::warc::{Members, Original, WarcInfo};
-use crate::archive::{cdxj, warc};
+use crate::archive::{cdxj, naming, warc};
 use crate::clock::Time;
 use crate::disk::{Append, Disk};
 use crate::frontier::queue::{REFILL_ROWS, Rows};
@@ -265,14 +265,14 @@ impl Ledger {
     fn mend_archive(&mut self) -> Result<(), WriteError> {
         let covered = self.tail.archive.clone();
         for name in self.disk.list("archive").naming("archive")? {
-            let closed = name.strip_suffix(".open").unwrap_or(&name);
-            let Some(serial) = warc::serial_of(closed) else { continue };
+            let Some(archive) = &self.archive else { break };
+            let Some(serial) = naming::serial(&archive.prefix, &name) else { continue };
             if serial >= self.tail.serial {
                 self.disk.remove(&format!("archive/{name}")).naming(&name)?;
             }
         }
         let Some((name, len)) = covered else { return Ok(()) };
-        let open = format!("archive/{name}.open");
+        let open = format!("archive/{}", naming::open_name(&name));
         let closed = format!("archive/{name}");
         if self.disk.read(&open).naming(&open)?.is_some() {
             let mut file = self.disk.append(&open).naming(&open)?;
@@ -442,8 +442,8 @@ impl Ledger {
             return Ok((warc.name.clone(), warc.file.len()));
         }
         let Some(archive) = &self.archive else { unreachable!("called only with an archive") };
-        let name = warc::file_name(&archive.prefix, now, self.tail.serial);
-        let path = format!("archive/{name}.open");
+        let name = naming::file_name(&archive.prefix, now, self.tail.serial);
+        let path = format!("archive/{}", naming::open_name(&name));
         let mut file = self.disk.append(&path).naming(&path)?;
         let opening = warc::warcinfo(&archive.info, &name, now);
         file.append(&opening).naming(&path)?;
@@ -465,7 +465,8 @@ impl Ledger {
         // what the file holds is covered before it gets its final name, so that a name without `.open` is a whole file
         self.sync()?;
         let Some(WarcFile { name, .. }) = self.warc.take() else { return Ok(()) };
-        self.disk.rename(&format!("archive/{name}.open"), &format!("archive/{name}")).naming(&name)?;
+        let open = naming::open_name(&name);
+        self.disk.rename(&format!("archive/{open}"), &format!("archive/{name}")).naming(&name)?;
         self.tail.archive = None;
         Ok(())
     }

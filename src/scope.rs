@@ -1,4 +1,8 @@
 //! Which addresses belong to the crawl. Pure: the same address, the same answer.
+//!
+//! The order of the rules: an address that `--exclude` matches is out, whatever else holds. Then the seeds' hosts,
+//! domains or prefixes decide, then `--include`, then the depth. Patterns judge every address but one: a seed is
+//! always in, for whoever names an address wants it.
 
 use std::collections::BTreeSet;
 
@@ -45,14 +49,17 @@ pub enum Verdict {
 #[derive(Debug, Clone)]
 pub struct Scope {
     kind: ScopeKind,
+    /// Hosts with ports, domains, or prefixes, of the seeds.
     keys: BTreeSet<String>,
+    /// Identities of the seeds that the patterns would refuse.
+    exempt: BTreeSet<String>,
     include: Option<regex::RegexSet>,
     exclude: Option<regex::RegexSet>,
     max_depth: Option<u16>,
 }
 
 impl Scope {
-    /// Compiles the patterns.
+    /// Compiles the patterns. They are searched in the `href` of an address, anywhere unless anchored.
     ///
     /// # Errors
     /// The pattern that is not a regular expression, with the reason.
@@ -62,16 +69,254 @@ impl Scope {
         exclude: &[String],
         max_depth: Option<u16>,
     ) -> Result<Self, regex::Error> {
-        let _ = (kind, include, exclude, max_depth);
-        todo!()
+        Ok(Self {
+            kind,
+            keys: BTreeSet::new(),
+            exempt: BTreeSet::new(),
+            include: compiled(include)?,
+            exclude: compiled(exclude)?,
+            max_depth,
+        })
     }
+
     /// Widens the scope to a seed (or to where a seed redirected).
-    pub fn add_seed(&mut self, _seed: &CrawlUrl) {
-        todo!()
+    pub fn add_seed(&mut self, seed: &CrawlUrl) {
+        if self.is_excluded(seed) || !self.is_included(seed) {
+            self.exempt.insert(seed.canonical().to_owned());
+        }
+        let key = match self.kind {
+            ScopeKind::Host => seed.host_key(),
+            ScopeKind::Domain => seed.registrable_domain(),
+            ScopeKind::Prefix => folder(host_and_path(seed)),
+            ScopeKind::Any => return,
+        };
+        if !self.keys.contains(key) {
+            self.keys.insert(key.to_owned());
+        }
     }
+
+    /// Widens the scope to where the seed `from` redirected, and says whether that made it wider: what was asked for
+    /// has moved there. Within one host it stays as it is, so that a prefix does not grow to the host's front page or
+    /// log-in form.
+    pub fn seed_redirected(&mut self, from: &CrawlUrl, to: &CrawlUrl) -> bool {
+        if from.host_key() == to.host_key() {
+            return false;
+        }
+        let before = self.keys.len();
+        self.add_seed(to);
+        self.keys.len() > before
+    }
+
     /// Judges an address found `depth` navigation hops from a seed.
     #[must_use]
-    pub fn judge(&self, _url: &CrawlUrl, _depth: u16) -> Verdict {
-        todo!()
+    pub fn judge(&self, url: &CrawlUrl, depth: u16) -> Verdict {
+        if self.exempt.contains(url.canonical()) {
+            return Verdict::In;
+        }
+        if self.is_excluded(url) {
+            return Verdict::Out(OutReason::Pattern);
+        }
+        if !self.is_covered(url) {
+            return Verdict::Out(OutReason::Scope);
+        }
+        if !self.is_included(url) {
+            return Verdict::Out(OutReason::Pattern);
+        }
+        if self.max_depth.is_some_and(|max| depth > max) {
+            return Verdict::Out(OutReason::Depth);
+        }
+        Verdict::In
+    }
+
+    fn is_covered(&self, url: &CrawlUrl) -> bool {
+        match self.kind {
+            ScopeKind::Host => self.keys.contains(url.host_key()),
+            ScopeKind::Domain => self.keys.contains(url.registrable_domain()),
+            ScopeKind::Prefix => self.has_prefix(host_and_path(url)),
+            ScopeKind::Any => true,
+        }
+    }
+
+    /// Is one of the folders that `path` lies in a key? From the innermost outwards.
+    fn has_prefix(&self, path: &str) -> bool {
+        let mut folders = path.rmatch_indices('/').filter_map(|(slash, _)| path.get(..=slash));
+        folders.any(|folder| self.keys.contains(folder))
+    }
+
+    fn is_excluded(&self, url: &CrawlUrl) -> bool {
+        self.exclude
+            .as_ref()
+            .is_some_and(|patterns| patterns.is_match(url.href()))
+    }
+
+    fn is_included(&self, url: &CrawlUrl) -> bool {
+        self.include
+            .as_ref()
+            .is_none_or(|patterns| patterns.is_match(url.href()))
+    }
+}
+
+/// `None` for no patterns.
+fn compiled(patterns: &[String]) -> Result<Option<regex::RegexSet>, regex::Error> {
+    if patterns.is_empty() {
+        Ok(None)
+    } else {
+        regex::RegexSet::new(patterns).map(Some)
+    }
+}
+
+/// The identity without its scheme and query: `example.com:8080/a/b`.
+fn host_and_path(url: &CrawlUrl) -> &str {
+    let identity = url.canonical();
+    let without_query = identity.split('?').next().unwrap_or_default();
+    without_query.split_once("://").map_or(without_query, |(_, rest)| rest)
+}
+
+/// Up to the last `/`.
+fn folder(path: &str) -> &str {
+    path.rfind('/').and_then(|slash| path.get(..=slash)).unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::url::Identity;
+    use proptest::prelude::*;
+
+    fn url(raw: &str) -> CrawlUrl {
+        CrawlUrl::parse(raw, &Identity::default()).unwrap()
+    }
+
+    fn scope(kind: ScopeKind, seeds: &[&str]) -> Scope {
+        let mut scope = Scope::new(kind, &[], &[], None).unwrap();
+        for seed in seeds {
+            scope.add_seed(&url(seed));
+        }
+        scope
+    }
+
+    fn is_in(scope: &Scope, raw: &str) -> bool {
+        scope.judge(&url(raw), 1) == Verdict::In
+    }
+
+    #[test]
+    fn the_scope_of_a_host_is_its_name_and_port() {
+        let scope = scope(ScopeKind::Host, &["http://h.example/a/b", "http://i.example:8080/"]);
+        for inside in ["https://h.example/", "http://H.example./x", "http://i.example:8080/y"] {
+            assert!(is_in(&scope, inside), "{inside}");
+        }
+        for outside in [
+            "http://h.example:8080/",
+            "http://i.example/",
+            "http://www.h.example/",
+            "http://example/",
+        ] {
+            assert_eq!(
+                scope.judge(&url(outside), 0),
+                Verdict::Out(OutReason::Scope),
+                "{outside}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_scope_of_a_domain_has_all_its_hosts() {
+        let scope = scope(
+            ScopeKind::Domain,
+            &["http://www.example.co.uk/", "http://192.0.2.1/", "http://a.github.io/"],
+        );
+        for inside in [
+            "http://example.co.uk/",
+            "https://x.y.example.co.uk:81/",
+            "http://192.0.2.1:8080/",
+            "http://b.a.github.io/",
+        ] {
+            assert!(is_in(&scope, inside), "{inside}");
+        }
+        for outside in [
+            "http://other.co.uk/",
+            "http://192.0.2.2/",
+            "http://1.192.0.2.example/",
+            "http://b.github.io/",
+        ] {
+            assert!(!is_in(&scope, outside), "{outside}");
+        }
+    }
+
+    #[test]
+    fn the_scope_of_a_prefix_ends_at_its_last_slash() {
+        let scope = scope(ScopeKind::Prefix, &["http://h/a/index.html?x=/y/", "http://i/%7Eu/"]);
+        for inside in ["https://h/a/", "http://h/a/b/c", "http://h/a/../a/x", "http://i/~u/p"] {
+            assert!(is_in(&scope, inside), "{inside}");
+        }
+        for outside in [
+            "http://h/",
+            "http://h/a",
+            "http://h/ab/",
+            "http://h/?/a/",
+            "http://h:81/a/",
+            "http://i/",
+        ] {
+            assert!(!is_in(&scope, outside), "{outside}");
+        }
+    }
+
+    #[test]
+    fn any_scope_takes_every_address() {
+        assert!(is_in(&scope(ScopeKind::Any, &[]), "https://anywhere.example/x"));
+        assert!(!is_in(&scope(ScopeKind::Host, &[]), "https://anywhere.example/x"));
+    }
+
+    #[test]
+    fn exclude_wins_over_include_and_both_spare_a_seed() {
+        let strings = |patterns: &[&str]| patterns.iter().map(|p| (*p).to_owned()).collect::<Vec<_>>();
+        let mut scope = Scope::new(
+            ScopeKind::Host,
+            &strings(&["/docs/", r"\.css$"]),
+            &strings(&[r"\?print"]),
+            Some(2),
+        )
+        .unwrap();
+        scope.add_seed(&url("http://h/start?print"));
+        for (raw, depth, verdict) in [
+            ("http://h/start?print", 0, Verdict::In),
+            ("http://h/start?print#x", 9, Verdict::In),
+            ("http://h/docs/a", 2, Verdict::In),
+            ("http://h/x.css", 1, Verdict::In),
+            ("http://h/docs/a?print", 1, Verdict::Out(OutReason::Pattern)),
+            ("http://h/other", 1, Verdict::Out(OutReason::Pattern)),
+            ("http://h/docs/a", 3, Verdict::Out(OutReason::Depth)),
+            ("http://i/docs/a", 1, Verdict::Out(OutReason::Scope)),
+            ("http://i/docs/a?print", 1, Verdict::Out(OutReason::Pattern)),
+        ] {
+            assert_eq!(scope.judge(&url(raw), depth), verdict, "{raw} {depth}");
+        }
+        assert!(Scope::new(ScopeKind::Any, &strings(&["("]), &[], None).is_err());
+        assert!(Scope::new(ScopeKind::Any, &[], &strings(&["("]), None).is_err());
+    }
+
+    #[test]
+    fn a_seed_that_moved_to_another_host_takes_the_scope_along() {
+        let mut scope = scope(ScopeKind::Prefix, &["http://h/docs/"]);
+        assert!(!scope.seed_redirected(&url("http://h/docs/"), &url("https://h/login")));
+        assert!(!is_in(&scope, "https://h/login"));
+        assert!(scope.seed_redirected(&url("http://h/docs/"), &url("https://www.h/manual/index.html")));
+        assert!(is_in(&scope, "https://www.h/manual/x") && is_in(&scope, "http://h/docs/x"));
+        assert!(!scope.seed_redirected(&url("http://h/docs/"), &url("https://www.h/manual/")));
+    }
+
+    proptest! {
+        #[test]
+        fn a_seed_is_always_in(
+            kind in prop::sample::select(vec![ScopeKind::Host, ScopeKind::Domain, ScopeKind::Prefix, ScopeKind::Any]),
+            raw in "https?://[a-c.]{1,8}(:8[0-9])?/[a-z%41/.?]{0,12}",
+            pattern in "[a-z]{1,2}",
+        ) {
+            if let Ok(seed) = CrawlUrl::parse(&raw, &Identity::default()) {
+                let mut scope = Scope::new(kind, std::slice::from_ref(&pattern), std::slice::from_ref(&pattern), Some(0)).unwrap();
+                scope.add_seed(&seed);
+                prop_assert_eq!(scope.judge(&seed, 0), Verdict::In);
+            }
+        }
     }
 }

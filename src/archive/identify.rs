@@ -3,13 +3,12 @@
 //! A short table of signatures in the manner of the WHATWG MIME Sniffing Standard. What it does not know it leaves
 //! unsaid: the field is there to find content whose server calls it something else.
 
+use std::cell::RefCell;
+
 use flate2::{Decompress, FlushDecompress};
 
 /// How many decoded bytes are looked at.
 pub const PREFIX: usize = 512;
-
-/// Window of a gzip stream in bits (RFC 1951 allows no larger).
-const WINDOW_BITS: u8 = 15;
 
 /// Signatures at the very start.
 const MAGIC: [(&[u8], &str); 24] = [
@@ -64,6 +63,11 @@ const HTML: [&[u8]; 12] = [
     b"<a",
 ];
 
+thread_local! {
+    /// Kept between bodies: a new one costs more than the decoding of [`PREFIX`] bytes.
+    static INFLATE: RefCell<Decompress> = RefCell::new(Decompress::new(false));
+}
+
 /// The media type of a body as its bytes show it. A body that is gzip by its content coding (`gzipped`) is looked at
 /// after decoding; `None` if the bytes say nothing.
 #[must_use]
@@ -71,11 +75,16 @@ pub fn identify(body: &[u8], gzipped: bool) -> Option<&'static str> {
     if !gzipped || !body.starts_with(b"\x1f\x8b") {
         return by_prefix(body.get(..PREFIX).unwrap_or(body));
     }
+    // servers send none of the optional fields of a gzip header (RFC 1952 section 2.3): a body that has some stays unnamed
+    let deflated = body.strip_prefix(b"\x1f\x8b\x08\x00")?.get(6..)?;
     let mut decoded = [0; PREFIX];
-    let mut inflate = Decompress::new_gzip(WINDOW_BITS);
-    // a fault in the stream leaves what was decoded before it
-    let _ = inflate.decompress(body, &mut decoded, FlushDecompress::None);
-    by_prefix(decoded.get(..usize::try_from(inflate.total_out()).ok()?)?)
+    let length = INFLATE.with_borrow_mut(|inflate| {
+        inflate.reset(false);
+        // a fault in the stream leaves what was decoded before it
+        let _ = inflate.decompress(deflated, &mut decoded, FlushDecompress::None);
+        usize::try_from(inflate.total_out()).unwrap_or(0)
+    });
+    by_prefix(decoded.get(..length)?)
 }
 
 fn by_prefix(bytes: &[u8]) -> Option<&'static str> {

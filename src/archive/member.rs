@@ -60,7 +60,7 @@ pub fn deflated(parts: &[&[u8]]) -> Vec<u8> {
             scratch.packed.resize(bound, 0);
         }
         match scratch.compressor.gzip_compress(&scratch.plain, &mut scratch.packed) {
-            Ok(length) => scratch.packed.iter().take(length).copied().collect(),
+            Ok(length) => scratch.packed.get(..length).unwrap_or_default().to_vec(),
             // the bound is a promise of libdeflate; were it broken, the record is still written whole
             Err(_) => stored(parts),
         }

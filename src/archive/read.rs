@@ -239,7 +239,7 @@ impl Block {
             self.keep
         }
         .saturating_sub(self.start.len());
-        self.start.extend(bytes.iter().take(room));
+        self.start.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
         if looking && let Some(end) = find_end(&self.start) {
             let hash = Sha1::new().chain_update(self.start.get(end..).unwrap_or_default());
             self.payload = Some((end as u64, hash));

@@ -102,7 +102,8 @@ impl Place {
 fn into_runs(from: &Path, place: &Place, memory: usize) -> io::Result<VecDeque<PathBuf>> {
     let mut input = Lines::open(from)?;
     let mut runs = VecDeque::new();
-    let mut text = Vec::new();
+    let length = usize::try_from(input.input.get_ref().metadata()?.len()).unwrap_or(usize::MAX);
+    let mut text = Vec::with_capacity(length.min(memory));
     let mut ends = Vec::new();
     loop {
         let more = input.advance()?;

@@ -58,6 +58,7 @@ pub(super) async fn keep(
 ) {
     let mut writing = None;
     let mut due: Option<Instant> = None;
+    let mut told = 0;
     loop {
         let order = match due {
             Some(at) if ledger.is_loose() => tokio::select! {
@@ -74,7 +75,7 @@ pub(super) async fn keep(
             },
         };
         let result = match order {
-            None => sync(&mut ledger, &words),
+            None => ledger.sync(),
             Some(Order::Close(totals)) => match close(&mut ledger, totals) {
                 Ok(()) => {
                     let _ = words.send(Word::Closed(ledger));
@@ -90,6 +91,11 @@ pub(super) async fn keep(
         }
         if !ledger.is_loose() {
             due = None;
+            // whatever made it durable: the time, a refill, a checkpoint or a full WARC file
+            if ledger.written() > told {
+                told = ledger.written();
+                let _ = words.send(Word::Durable { fact: told, tail: Box::new(ledger.tail().clone()) });
+            }
         } else if ledger.is_heavy() {
             due = Some(Instant::now());
         } else if due.is_none() {
@@ -113,7 +119,6 @@ fn serve(
         }
         Order::Refill { host, after, robots } => {
             let refilled = ledger.refill(host, after, robots)?;
-            let _ = words.send(durable(ledger));
             let _ = words.send(Word::Refilled(refilled));
         }
         Order::Begin { shape, log_start, identity } => {
@@ -139,16 +144,6 @@ fn serve(
         }
         Order::Close(_) => unreachable!("served by the caller"),
     }
-    Ok(())
-}
-
-fn durable(ledger: &Ledger) -> Word {
-    Word::Durable { fact: ledger.written(), tail: Box::new(ledger.tail().clone()) }
-}
-
-fn sync(ledger: &mut Ledger, words: &UnboundedSender<Word>) -> Result<(), WriteError> {
-    ledger.sync()?;
-    let _ = words.send(durable(ledger));
     Ok(())
 }
 

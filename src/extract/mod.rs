@@ -1,10 +1,22 @@
 //! A body's links, by its type: HTML, CSS, headers. Pure; nothing here fetches or resolves.
+//!
+//! ```text
+//! headers ──► headers (Link, Location, Refresh, Content-Location)
+//! body ─► mime (what is it?) ─► charset (as text) ─┬─► html ─► html/elements ─► srcset, css, headers::refresh
+//!                                                  └─► css
+//! ```
+//!
+//! Every pass is linear in the length of the body and takes memory for the links only. A link is left as it was
+//! written; only what can never be fetched or names the page itself is left out: an empty address of a requisite,
+//! `data:`, `javascript:`, and a pure fragment (`#x`).
 
 pub mod charset;
 pub mod css;
 pub mod fields;
 pub mod headers;
 pub mod html;
+pub mod mime;
+mod rel;
 pub mod srcset;
 
 use std::borrow::Cow;
@@ -14,8 +26,11 @@ use serde::{Deserialize, Serialize};
 /// Links taken from one page at most; what is beyond is counted, not kept.
 pub const MAX_LINKS_PER_PAGE: usize = 100_000;
 
+/// First status of an error: pages from here on give what they need to be shown, but no places to go to.
+const FIRST_ERROR_STATUS: u16 = 400;
+
 /// What a link is to its page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum LinkKind {
     /// A place to go to: `a`, `area`, GET forms, `link rel=next` ... (hop letter `L`).
     Navigation,
@@ -61,20 +76,267 @@ pub struct Links<'a> {
     pub nofollow: bool,
     /// See `nofollow`.
     pub noindex: bool,
+    /// Links of documents inside this one (`iframe srcdoc`) that have a base of their own; that base is relative to
+    /// this document's. Documents without one have their links among `links`.
+    pub frames: Vec<Links<'a>>,
+    /// Name of the encoding the body was read in (Encoding Standard, e.g. `windows-1251`); `None` if it was not read
+    /// as text. Queries of links are percent-encoded in it (URL Standard, section 4.4).
+    pub encoding: Option<&'static str>,
+    /// Links that count against the bound and are kept elsewhere: in `frames`, or in the document around this one.
+    outside: usize,
+}
+
+impl<'a> Links<'a> {
+    /// Takes a link unless it can never be fetched, or names the page itself, or the page has too many.
+    fn push(&mut self, kind: LinkKind, raw: Cow<'a, str>) {
+        let raw = trim(raw);
+        if raw.is_empty() && kind != LinkKind::Navigation || is_idle(&raw) {
+            return;
+        }
+        if self.counted() >= MAX_LINKS_PER_PAGE {
+            self.dropped += 1;
+        } else {
+            self.links.push(RawLink { raw, kind });
+        }
+    }
+
+    /// Links that count against the bound.
+    fn counted(&self) -> usize {
+        self.links.len() + self.outside
+    }
+
+    /// Takes in the links of a document inside this one, whose count began at this one's.
+    fn adopt(&mut self, inside: Links<'a>) {
+        self.dropped += inside.dropped;
+        if inside.base.is_some() {
+            self.outside = inside.counted() - self.links.len();
+            self.frames.push(inside);
+        } else {
+            self.outside += inside.outside - self.counted();
+            self.links.extend(inside.links);
+            self.frames.extend(inside.frames);
+        }
+    }
+
+    /// The addresses of a style sheet or of a style attribute.
+    fn push_css(&mut self, text: Cow<'a, str>, place: css::Place) {
+        match text {
+            Cow::Borrowed(text) => css::scan(text, place, |kind, url| self.push(kind, url)),
+            Cow::Owned(text) => css::scan(&text, place, |kind, url| self.push(kind, Cow::Owned(url.into_owned()))),
+        }
+    }
+
+    /// The addresses of a srcset attribute.
+    fn push_srcset(&mut self, text: Cow<'a, str>) {
+        match text {
+            Cow::Borrowed(text) => srcset::scan(text, |url| self.push(LinkKind::Requisite, Cow::Borrowed(url))),
+            Cow::Owned(text) => srcset::scan(&text, |url| self.push(LinkKind::Requisite, Cow::Owned(url.to_owned()))),
+        }
+    }
+
+    /// The same links, free of the text they came from.
+    fn into_owned(self) -> Links<'static> {
+        Links {
+            links: self
+                .links
+                .into_iter()
+                .map(|link| RawLink {
+                    raw: Cow::Owned(link.raw.into_owned()),
+                    kind: link.kind,
+                })
+                .collect(),
+            base: self.base.map(|base| Cow::Owned(base.into_owned())),
+            dropped: self.dropped,
+            nofollow: self.nofollow,
+            noindex: self.noindex,
+            frames: self.frames.into_iter().map(Links::into_owned).collect(),
+            encoding: self.encoding,
+            outside: self.outside,
+        }
+    }
+}
+
+/// Without the C0 controls and spaces around it, as the URL parser would (URL Standard, section 4.4, step 1).
+fn trim(raw: Cow<'_, str>) -> Cow<'_, str> {
+    let edge = |c: char| c <= ' ';
+    match raw {
+        Cow::Borrowed(text) => Cow::Borrowed(text.trim_matches(edge)),
+        Cow::Owned(text) if text.starts_with(edge) || text.ends_with(edge) => {
+            Cow::Owned(text.trim_matches(edge).to_owned())
+        }
+        owned @ Cow::Owned(_) => owned,
+    }
+}
+
+/// A pure fragment, or a scheme that is seen often and never fetched. What is left is for the URL parser to judge.
+fn is_idle(raw: &str) -> bool {
+    let scheme = |name: &str| {
+        raw.get(..name.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(name))
+    };
+    match raw.as_bytes().first() {
+        Some(b'#') => true,
+        Some(b'd' | b'D') => scheme("data:"),
+        Some(b'j' | b'J') => scheme("javascript:"),
+        _ => false,
+    }
 }
 
 /// The links of a body and of its headers.
 ///
 /// `content_type` is the header's value if there was one; `body` is decoded (no content coding) but not transcoded.
-/// `headers` are names in lower case with their values (`Link`, `Location`, `Refresh`, `Content-Location` matter).
-/// `text` is scratch space that outlives the links: a body that is not UTF-8 is transcoded into it.
+/// `headers` are names in lower case with their values (`Link`, `Location`, `Refresh`, `Content-Location`,
+/// `X-Robots-Tag` matter). `text` is scratch space that outlives the links: a body that is not UTF-8 is transcoded
+/// into it (three bytes for one at most).
+///
+/// HTML, XHTML, SVG and other XML and CSS bodies are read; of anything else only the headers are. A body without a
+/// usable type is sniffed (MIME Sniffing Standard). The body of an error (status 400 and above) gives no
+/// [`LinkKind::Navigation`]: relative links of "not found" pages are a well known trap.
 #[must_use]
 pub fn extract<'a>(
-    _status: u16,
-    _content_type: Option<&[u8]>,
-    _headers: &'a [(String, Vec<u8>)],
-    _body: &'a [u8],
-    _text: &'a mut String,
+    status: u16,
+    content_type: Option<&[u8]>,
+    headers: &'a [(String, Vec<u8>)],
+    body: &'a [u8],
+    text: &'a mut String,
 ) -> Links<'a> {
-    todo!()
+    let mut links = Links::default();
+    headers::links(status, headers, &mut links);
+    let before = links.links.len();
+    let essence = mime::sniff(content_type, body);
+    if let Some(kind) = Body::of(&essence) {
+        let (encoding, decoded) = match kind {
+            Body::Css => charset::decode_css(content_type, body),
+            Body::Html | Body::Xml => charset::decode(content_type, body),
+        };
+        links.encoding = Some(encoding.name());
+        let decoded: &'a str = match decoded {
+            Cow::Borrowed(same) => same,
+            Cow::Owned(other) => {
+                *text = other;
+                text
+            }
+        };
+        match kind {
+            Body::Html => html::links(decoded, html::Syntax::Html, &mut links),
+            Body::Xml => html::links(decoded, html::Syntax::Xml, &mut links),
+            Body::Css => links.push_css(Cow::Borrowed(decoded), css::Place::Sheet),
+        }
+    }
+    if status >= FIRST_ERROR_STATUS {
+        let mut at = 0;
+        links.links.retain(|link| {
+            at += 1;
+            at <= before || link.kind != LinkKind::Navigation
+        });
+    }
+    links
+}
+
+/// The kinds of body that are read.
+#[derive(Clone, Copy)]
+enum Body {
+    Html,
+    Xml,
+    Css,
+}
+
+impl Body {
+    /// By the essence of a media type, in lower case.
+    fn of(essence: &str) -> Option<Self> {
+        match essence {
+            "text/html" => Some(Self::Html),
+            "text/css" => Some(Self::Css),
+            "text/xml" | "application/xml" => Some(Self::Xml),
+            other if other.ends_with("+xml") => Some(Self::Xml),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(status: u16, content_type: Option<&str>, headers: &[(&str, &str)], body: &[u8]) -> Vec<(LinkKind, String)> {
+        let headers: Vec<_> = headers
+            .iter()
+            .map(|(n, v)| ((*n).to_owned(), v.as_bytes().to_vec()))
+            .collect();
+        let mut text = String::new();
+        let links = extract(status, content_type.map(str::as_bytes), &headers, body, &mut text);
+        links.links.iter().map(|l| (l.kind, l.raw.to_string())).collect()
+    }
+
+    fn html(body: &str) -> Vec<String> {
+        all(200, Some("text/html"), &[], body.as_bytes())
+            .into_iter()
+            .map(|(_, raw)| raw)
+            .collect()
+    }
+
+    #[test]
+    fn the_type_decides_how_a_body_is_read() {
+        let body = b"<a href=x>url(y)";
+        assert_eq!(
+            all(200, Some("text/html; charset=utf-8"), &[], body),
+            [(LinkKind::Navigation, "x".into())]
+        );
+        assert_eq!(all(200, None, &[], body), [(LinkKind::Navigation, "x".into())]);
+        assert_eq!(
+            all(200, Some("text/css"), &[], body),
+            [(LinkKind::Requisite, "y".into())]
+        );
+        assert_eq!(
+            all(200, Some("application/xhtml+xml"), &[], body),
+            [(LinkKind::Navigation, "x".into())]
+        );
+        assert_eq!(all(200, Some("text/plain"), &[], body), []);
+        assert_eq!(all(200, Some("image/png"), &[], body), []);
+    }
+
+    #[test]
+    fn what_is_never_fetched_is_left_out_and_the_rest_is_not_judged() {
+        let page =
+            "<a href=' #x '><a href=data:,x><a href=\" JavaScript:x\"><a href=''><a href=mailto:a@b><img src=''>";
+        assert_eq!(html(page), ["", "mailto:a@b"]);
+    }
+
+    #[test]
+    fn white_space_around_an_address_goes() {
+        assert_eq!(html("<a href='\n\u{1f} /a b\t '><a href=' &#32;/c '>"), ["/a b", "/c"]);
+    }
+
+    #[test]
+    fn an_error_page_gives_requisites_but_no_places_to_go() {
+        let page = b"<a href=x><img src=i><link rel=stylesheet href=s>";
+        let link = [("link", "</h>; rel=next")];
+        let got = all(404, Some("text/html"), &link, page);
+        assert_eq!(
+            got,
+            [
+                (LinkKind::Navigation, "/h".into()),
+                (LinkKind::Requisite, "i".into()),
+                (LinkKind::Stylesheet, "s".into())
+            ]
+        );
+        assert_eq!(all(399, Some("text/html"), &link, page).len(), 4);
+    }
+
+    #[test]
+    fn a_body_in_another_encoding_is_transcoded_and_says_which() {
+        let mut text = String::new();
+        let body = b"<a href=/\xef\xf3\xf2\xfc>";
+        let links = extract(200, Some(b"text/html; charset=windows-1251"), &[], body, &mut text);
+        assert_eq!(links.links[0].raw, "/путь");
+        assert_eq!(links.encoding, Some("windows-1251"));
+    }
+
+    #[test]
+    fn links_beyond_the_bound_are_counted() {
+        let page = "<a href=x>".repeat(MAX_LINKS_PER_PAGE + 3);
+        let mut text = String::new();
+        let links = extract(200, Some(b"text/html"), &[], page.as_bytes(), &mut text);
+        assert_eq!((links.links.len(), links.dropped), (MAX_LINKS_PER_PAGE, 3));
+    }
 }

@@ -109,7 +109,8 @@ const REFUSED_V4: [Cidr; 16] = [
 ];
 
 /// The only part of IPv6 from which public addresses are given out (RFC 4291 section 2.4). Everything else is
-/// refused with it: `::`, `::1`, IPv4-compatible, fc00::/7, fe80::/10, fec0::/10, ff00::/8, 100::/64, 64:ff9b:1::/48.
+/// refused with it: `::`, `::1`, IPv4-compatible, `fc00::/7`, `fe80::/10`, `fec0::/10`, `ff00::/8`, `100::/64`,
+/// `64:ff9b:1::/48`.
 const PUBLIC_V6: Cidr = Cidr::v6(0x2000, 0, 3);
 
 /// Ranges inside [`PUBLIC_V6`] that are not on the public Internet.

@@ -14,7 +14,7 @@ const MAX_CODINGS: usize = 4;
 /// Bytes looked at to tell text from a coded stream.
 const LOOK_AT: usize = 512;
 /// First room for what comes out, bytes. Room doubles from here.
-const FIRST_ROOM: usize = 32 * 1024;
+const FIRST_ROOM: usize = 64 * 1024;
 /// Largest step by which room grows, bytes.
 const MAX_STEP: usize = 4 * 1024 * 1024;
 
@@ -57,14 +57,12 @@ impl DecodeFault {
 pub fn decode<'a>(content_encodings: &[&[u8]], body: &'a [u8], cap: usize) -> Decoded<'a> {
     let mut bytes = Cow::Borrowed(body);
     let mut fault = None;
-    let mut rounds = 0;
-    for coding in codings(content_encodings).rev() {
-        let undone = if rounds < MAX_CODINGS {
+    for (round, coding) in codings(content_encodings).rev().enumerate() {
+        let undone = if round < MAX_CODINGS {
             undo(coding, &bytes, cap)
         } else {
             Undone::Unknown
         };
-        rounds += 1;
         match undone {
             Undone::Plain => {}
             Undone::Bytes(stream) => {

@@ -114,14 +114,13 @@ impl Names {
             return Ok(Arc::new([v4, IpAddr::V6(Ipv6Addr::LOCALHOST)]));
         }
         let cached = self.cache().get(&name, Instant::now());
-        let answer = match cached {
-            Some(answer) => answer,
-            None => {
-                // a task of its own: the answer reaches the cache even if the request has lost its patience by then
-                let names = self.clone();
-                let asked = tokio::spawn(async move { names.ask(name).await });
-                asked.await.unwrap_or_else(|_| Err("look-up was stopped".to_owned()))
-            }
+        let answer = if let Some(answer) = cached {
+            answer
+        } else {
+            // a task of its own: the answer reaches the cache even if the request has lost its patience by then
+            let names = self.clone();
+            let asked = tokio::spawn(async move { names.ask(name).await });
+            asked.await.unwrap_or_else(|_| Err("look-up was stopped".to_owned()))
         };
         answer.map_err(NameError::Failed)
     }
@@ -129,15 +128,7 @@ impl Names {
     async fn ask(&self, name: String) -> Answer {
         let _turn = self.0.turns.acquire().await;
         let answer = match tokio::net::lookup_host((name.as_str(), 0)).await {
-            Ok(found) => {
-                let mut addresses: Vec<IpAddr> = Vec::new();
-                for address in found.map(|a| a.ip()) {
-                    if addresses.len() < MAX_ADDRESSES && !addresses.contains(&address) {
-                        addresses.push(address);
-                    }
-                }
-                Ok(addresses.into())
-            }
+            Ok(found) => Ok(distinct(found.map(|a| a.ip()))),
             Err(e) => Err(words(&e)),
         };
         self.cache().put(name, answer.clone(), Instant::now());
@@ -148,6 +139,17 @@ impl Names {
         // a cache is right in any state that a panic elsewhere could leave it in
         self.0.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The first [`MAX_ADDRESSES`] different addresses, in order.
+fn distinct(found: impl Iterator<Item = IpAddr>) -> Arc<[IpAddr]> {
+    let mut addresses: Vec<IpAddr> = Vec::new();
+    for address in found {
+        if addresses.len() < MAX_ADDRESSES && !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    addresses.into()
 }
 
 /// Lower case, without the closing dot: `Example.com.` and `example.com` are one name.
@@ -282,6 +284,34 @@ mod tests {
             text.starts_with("name look-up failed: ") && !text.contains("failed to lookup"),
             "{text}"
         );
+    }
+
+    #[tokio::test]
+    async fn look_ups_wait_for_their_turn() {
+        let names = names(&[], &[]);
+        let all = names
+            .0
+            .turns
+            .acquire_many(u32::try_from(LOOKUPS_AT_ONCE).unwrap())
+            .await
+            .unwrap();
+        let mut waiting = std::pin::pin!(names.look_up("no-such-host.invalid", None));
+        assert!(
+            tokio::time::timeout(Duration::from_millis(50), &mut waiting)
+                .await
+                .is_err()
+        );
+        drop(all);
+        assert!(matches!(waiting.await, Err(NameError::Failed(_))));
+        assert_eq!(names.0.turns.available_permits(), LOOKUPS_AT_ONCE);
+    }
+
+    #[test]
+    fn a_name_with_endless_addresses_keeps_a_few() {
+        let endless = (0..1_000u32).map(|i| IpAddr::V4(Ipv4Addr::from_bits(i / 2)));
+        let kept = distinct(endless);
+        assert_eq!(kept.len(), MAX_ADDRESSES);
+        assert_eq!(kept[1], IpAddr::V4(Ipv4Addr::new(0, 0, 0, 1)));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The door to the network: one request, one answer. It follows nothing, repeats nothing and decodes nothing by itself.
 
-pub mod address;
+mod address;
 pub mod decode;
 pub mod dns;
 pub mod http;

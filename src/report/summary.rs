@@ -63,13 +63,14 @@ pub fn text(outcome: &Outcome, verdict: &Verdict, job: &Path) -> String {
     line(
         "pages",
         format!(
-            "{} fetched ({}/s), {} failed, {} forbidden by robots.txt, {} pending; {} hosts",
+            "{} fetched ({}/s), {} failed, {} forbidden by robots.txt, {} pending; {} host{}",
             thousands(urls.fetched),
             rate(per_second(urls.fetched, outcome.last.wall)),
             thousands(urls.failed),
             thousands(urls.robots),
             thousands(urls.pending),
             thousands(counters.hosts),
+            if counters.hosts == 1 { "" } else { "s" },
         ),
     );
     if !counters.failures.is_empty() {

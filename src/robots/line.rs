@@ -27,7 +27,7 @@ const MAX_SLIPS: usize = 2;
 /// Splits a line at its colon, or, if it has none, at the white space between its only two words.
 pub(super) fn parse(line: &[u8]) -> Option<(Field, &[u8])> {
     let line = line.get(..MAX_LINE_BYTES).unwrap_or(line);
-    let line = line.split(|&b| b == b'#').next().unwrap_or_default();
+    let line = memchr::memchr(b'#', line).map_or(line, |comment| line.get(..comment).unwrap_or(line));
     let line = trimmed(line);
     let colon = line.iter().take(MAX_NAME_BYTES).position(|&b| b == b':');
     let (name, value) = match colon {
@@ -49,16 +49,26 @@ fn two_words(line: &[u8]) -> Option<(&[u8], &[u8])> {
 /// The field of a name, whatever its case. The names that restrict a crawler are also known by near misses, such as
 /// `dissalow` and `useragent`, which are seen on many sites.
 fn field(name: &[u8]) -> Option<Field> {
+    const NAMES: [(&[u8], Field); 8] = [
+        (b"disallow", Field::Disallow),
+        (b"allow", Field::Allow),
+        (b"user-agent", Field::UserAgent),
+        (b"sitemap", Field::Sitemap),
+        (b"site-map", Field::Sitemap),
+        (b"crawl-delay", Field::CrawlDelay),
+        (b"crawldelay", Field::CrawlDelay),
+        (b"crawl delay", Field::CrawlDelay),
+    ];
+    if let Some((_, field)) = NAMES.iter().find(|(spelling, _)| name.eq_ignore_ascii_case(spelling)) {
+        return Some(*field);
+    }
     let name = name.to_ascii_lowercase();
-    match name.as_slice() {
-        b"user-agent" => Some(Field::UserAgent),
-        b"allow" => Some(Field::Allow),
-        b"disallow" => Some(Field::Disallow),
-        b"crawl-delay" | b"crawldelay" | b"crawl delay" => Some(Field::CrawlDelay),
-        b"sitemap" | b"site-map" => Some(Field::Sitemap),
-        near if is_near(near, b"disallow") => Some(Field::Disallow),
-        near if is_near(near, b"user-agent") => Some(Field::UserAgent),
-        _ => None,
+    if is_near(&name, b"disallow") {
+        Some(Field::Disallow)
+    } else if is_near(&name, b"user-agent") {
+        Some(Field::UserAgent)
+    } else {
+        None
     }
 }
 
@@ -137,4 +147,93 @@ fn trimmed(mut text: &[u8]) -> &[u8] {
 /// White space, and the NULs that some editors leave.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\x0b' | b'\x0c' | b'\0')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_field_and_a_value() {
+        for (line, field, value) in [
+            ("User-agent: a", Field::UserAgent, "a"),
+            ("\tUSER-AGENT : a b # c", Field::UserAgent, "a b"),
+            ("useragent:a", Field::UserAgent, "a"),
+            ("Allow:", Field::Allow, ""),
+            ("disallow: /a:b", Field::Disallow, "/a:b"),
+            ("Disalow: /", Field::Disallow, "/"),
+            ("Desallow: /", Field::Disallow, "/"),
+            ("Dissallow /a", Field::Disallow, "/a"),
+            ("disallow /a", Field::Disallow, "/a"),
+            ("\0Crawl-Delay: 5\0", Field::CrawlDelay, "5"),
+            ("site-map: http://h/", Field::Sitemap, "http://h/"),
+            ("Disallow: /x<BR>", Field::Disallow, "/x"),
+            ("Disallow: /x <br />", Field::Disallow, "/x"),
+        ] {
+            assert_eq!(parse(line.as_bytes()), Some((field, value.as_bytes())), "{line:?}");
+        }
+        for junk in [
+            "",
+            "#",
+            "# Disallow: /",
+            "Disallow",
+            ": /",
+            "disallow / a",
+            "disallow-all-of-it: /",
+            "Host: h",
+            "allow-from: x",
+            "fallow: /",
+            "<p>Disallow: /",
+            "\u{fffd}User-agent: a",
+        ] {
+            assert_eq!(parse(junk.as_bytes()), None, "{junk:?}");
+        }
+    }
+
+    #[test]
+    fn near_misses_are_counted_as_insertions_deletions_and_changes() {
+        for (name, near) in [
+            ("disallow", true),
+            ("diasllow", true),
+            ("dissalow", true),
+            ("disalw", true),
+            ("disallowed", true),
+            ("disal", false),
+            ("dis4llow", false),
+            ("allow", false),
+            ("xxxallow", false),
+        ] {
+            assert_eq!(is_near(name.as_bytes(), b"disallow"), near, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_long_line_is_cut() {
+        let line = format!("Disallow: /{}", "a".repeat(2 * MAX_LINE_BYTES));
+        let (field, value) = parse(line.as_bytes()).unwrap();
+        assert_eq!(
+            (field, value.len()),
+            (Field::Disallow, MAX_LINE_BYTES - "Disallow: ".len())
+        );
+    }
+
+    #[test]
+    fn a_delay_is_a_number_of_seconds() {
+        for (value, millis) in [
+            ("5", Some(5_000)),
+            ("0", Some(0)),
+            ("0.25", Some(250)),
+            (".5", Some(500)),
+            ("10 s", Some(10_000)),
+            ("1e99", Some(86_400_000)),
+            ("inf", Some(86_400_000)),
+            ("-1", None),
+            ("NaN", None),
+            ("1,5", None),
+            ("10s", None),
+            ("", None),
+        ] {
+            assert_eq!(seconds(value.as_bytes()), millis.map(Duration::from_millis), "{value}");
+        }
+    }
 }

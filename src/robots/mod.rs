@@ -284,13 +284,13 @@ impl<'a> Parser<'a> {
 
     fn parse(mut self, bytes: &[u8]) -> Robots {
         let mut number = 0;
-        for line in bytes.split(|&b| b == b'\n') {
-            // a `\r` ends a line too, but `\r\n` ends only one
-            let line = line.strip_suffix(b"\r").unwrap_or(line);
-            for line in line.split(|&b| b == b'\r') {
-                number += 1;
-                self.take(line, number);
-            }
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let end = memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());
+            let (line, after) = rest.split_at(end);
+            number += 1;
+            self.take(line, number);
+            rest = after.strip_prefix(b"\r\n").or(after.get(1..)).unwrap_or_default();
         }
         self.finish()
     }
@@ -355,11 +355,13 @@ impl<'a> Parser<'a> {
             .into_iter()
             .chain([rule]);
         for rule in rules {
-            if named.everyone {
-                self.everyones.rules.push(rule.clone());
-            }
-            if named.us {
-                self.ours.rules.push(rule);
+            match (named.us, named.everyone) {
+                (true, true) => {
+                    self.ours.rules.push(rule.clone());
+                    self.everyones.rules.push(rule);
+                }
+                (true, false) => self.ours.rules.push(rule),
+                (false, _) => self.everyones.rules.push(rule),
             }
         }
     }
@@ -414,4 +416,233 @@ fn is_everyone(value: &[u8]) -> bool {
 fn offset(at: usize) -> u32 {
     // lines are at most MAX_ROBOTS_BYTES long, three times that where bytes that are no UTF-8 were replaced
     u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn robots(text: &str) -> Robots {
+        Robots::parse(text.as_bytes(), "ExampleBot")
+    }
+
+    #[test]
+    fn the_longest_match_decides_and_allow_wins_a_tie() {
+        let robots = robots("user-agent: *\ndisallow: /a\nallow: /a/b\ndisallow: /a/b/c\nallow: /t\ndisallow: /t\n");
+        for (path, allowed) in [
+            ("/", true),
+            ("/a", false),
+            ("/a/b", true),
+            ("/a/b/c?d", false),
+            ("/a/bx", true),
+            ("/t", true),
+            ("", true),
+        ] {
+            assert_eq!(robots.allows(path), allowed, "{path}");
+        }
+        assert_eq!(robots.deciding_line("/a/b/c"), Some((4, "disallow: /a/b/c")));
+        assert_eq!(robots.deciding_line("/t"), Some((5, "allow: /t")));
+        assert_eq!(robots.deciding_line("/none"), None);
+    }
+
+    #[test]
+    fn groups_that_name_us_are_merged_and_outrank_those_for_everyone() {
+        let text = "User-agent: *\nDisallow: /\nCrawl-delay: 9\n\n\
+                    user-agent: EXAMPLEBOT/2.0\nuser-agent: other\n\ndisallow: /one\nsitemap: s\n\
+                    user-agent: examplebotnot\ndisallow: /not\n\
+                    user-agent: examplebot\ndisallow: /two\n";
+        let robots = robots(text);
+        for (path, allowed) in [("/", true), ("/one", false), ("/two", false), ("/not", true)] {
+            assert_eq!(robots.allows(path), allowed, "{path}");
+        }
+        assert_eq!(robots.crawl_delay(), None);
+        let other = Robots::parse(text.as_bytes(), "unnamed");
+        assert!(!other.allows("/"));
+        assert_eq!(other.crawl_delay(), Some(Duration::from_secs(9)));
+    }
+
+    #[test]
+    fn a_group_without_rules_allows_all() {
+        let robots = robots("user-agent: *\ndisallow: /\nuser-agent: examplebot\ndisallow:\n");
+        assert!(robots.allows("/x"));
+    }
+
+    #[test]
+    fn names_with_digits_are_compared_whole() {
+        let text = b"user-agent: bot1\ndisallow: /one\nuser-agent: bot2\ndisallow: /two\n";
+        assert!(!Robots::parse(text, "bot1").allows("/one"));
+        assert!(Robots::parse(text, "bot1").allows("/two"));
+        assert!(Robots::parse(text, "bot3").allows("/one"));
+        assert!(!Robots::parse(text, "bot").allows("/one"));
+        assert!(Robots::parse(text, "").allows("/one"));
+    }
+
+    #[test]
+    fn a_delay_ends_no_list_of_agents_and_the_longest_counts() {
+        let text = b"user-agent: a\ncrawl-delay: 2\nuser-agent: b\ndisallow: /x\ncrawl-delay: 3\ncrawl-delay: 1\n";
+        let (a, b) = (Robots::parse(text, "a"), Robots::parse(text, "b"));
+        assert!(!a.allows("/x") && !b.allows("/x"));
+        assert_eq!(
+            (a.crawl_delay(), b.crawl_delay()),
+            (Some(Duration::from_secs(2)), Some(Duration::from_secs(3)))
+        );
+        let long = Robots::parse(b"user-agent: *\ncrawl-delay: 1e9\n", "a");
+        assert_eq!(long.crawl_delay(), Some(MAX_CRAWL_DELAY));
+    }
+
+    #[test]
+    fn lines_end_in_any_way_and_marks_before_them_are_skipped() {
+        for text in [
+            &b"user-agent: *\r\ndisallow: /x\r\n"[..],
+            b"user-agent: *\rdisallow: /x",
+            b"\xEF\xBB\xBFuser-agent: *\ndisallow: /x\n",
+            b"\xEF\xBBuser-agent: *\n\n\r\r\n disallow:/x#y\n",
+            b"\xFF\xFEu\0s\0e\0r\0-\0a\0g\0e\0n\0t\0:\0*\0\n\0d\0i\0s\0a\0l\0l\0o\0w\0:\0/\0x\0\n\0",
+            b"disallow: /y\nuser-agent: * (all)\njunk\n<html>\nnoindex: /\ndisallow: /x\n",
+        ] {
+            let robots = Robots::parse(text, "a");
+            assert!(!robots.allows("/x") && robots.allows("/y"), "{}", text.escape_ascii());
+        }
+        assert_eq!(
+            robots("user-agent: *\r\n\r\ndisallow: /x").deciding_line("/x"),
+            Some((3, "disallow: /x"))
+        );
+    }
+
+    #[test]
+    fn robots_txt_itself_is_always_allowed() {
+        let robots = robots("user-agent: *\ndisallow: /\n");
+        assert!(robots.allows("/robots.txt") && Robots::disallow_all().allows("/robots.txt"));
+        assert!(!robots.allows("/robots.txt?x"));
+        assert_eq!(robots.deciding_line("/robots.txt"), None);
+    }
+
+    #[test]
+    fn an_allowed_index_page_is_allowed_as_its_folder_too() {
+        let robots = robots("user-agent: *\nallow: /a/index.html\ndisallow: /\n");
+        for (path, allowed) in [("/a/index.html", true), ("/a/", true), ("/a/b", false), ("/a", false)] {
+            assert_eq!(robots.allows(path), allowed, "{path}");
+        }
+    }
+
+    #[test]
+    fn all_or_nothing() {
+        assert!(Robots::allow_all().allows("/x") && !Robots::disallow_all().allows("/x"));
+        assert_eq!(Robots::disallow_all().deciding_line("/x"), None);
+    }
+
+    #[test]
+    fn what_an_answer_to_the_fetch_means() {
+        for (status, access) in [
+            (Some(200), Access::Rules),
+            (Some(204), Access::Rules),
+            (Some(301), Access::AllowAll),
+            (Some(401), Access::AllowAll),
+            (Some(403), Access::AllowAll),
+            (Some(404), Access::AllowAll),
+            (Some(429), Access::DisallowAll),
+            (Some(500), Access::DisallowAll),
+            (Some(599), Access::DisallowAll),
+            (Some(101), Access::DisallowAll),
+            (Some(999), Access::DisallowAll),
+            (None, Access::DisallowAll),
+        ] {
+            assert_eq!(meaning(status), access, "{status:?}");
+        }
+    }
+
+    #[test]
+    fn the_token_of_a_user_agent() {
+        for (user_agent, token) in [
+            ("examplebot", "examplebot"),
+            (" Example-Bot_x/1.0 (+https://example.org)", "Example-Bot_x"),
+            (
+                "Mozilla/5.0 (compatible; examplebot/1.0; +https://example.org)",
+                "examplebot",
+            ),
+            ("Mozilla/5.0 (compatible;examplebot)", "examplebot"),
+            ("Mozilla/5.0 (X11; Linux)", "Mozilla"),
+            ("bot9/1", "bot9"),
+            ("", ""),
+        ] {
+            assert_eq!(product_token(user_agent), token, "{user_agent}");
+        }
+    }
+
+    #[test]
+    fn only_whole_lines_within_the_limit_count() {
+        let line = b"disallow: /late\n";
+        let mut text = b"user-agent: *\ndisallow: /early\n".to_vec();
+        text.resize(MAX_ROBOTS_BYTES - line.len(), b'\n');
+        text.extend_from_slice(line);
+        assert_eq!(text.len(), MAX_ROBOTS_BYTES);
+        let whole = Robots::parse(&text, "a");
+        assert!(!whole.allows("/early") && !whole.allows("/late"));
+        text.insert(0, b'\n');
+        let cut = Robots::parse(&text, "a");
+        assert!(!cut.allows("/early") && cut.allows("/late"));
+        assert!(Robots::parse(&vec![b'a'; 2 * MAX_ROBOTS_BYTES], "a").allows("/"));
+    }
+
+    #[test]
+    fn sitemaps_belong_to_no_group_and_are_bounded() {
+        let robots = robots("sitemap: https://h/1.xml\nuser-agent: other\nSitemap: /2.xml # two\nsitemap:\n");
+        assert_eq!(robots.sitemaps(), ["https://h/1.xml", "/2.xml"]);
+        let many = Robots::parse("sitemap:x\n".repeat(MAX_SITEMAPS + 1).as_bytes(), "a");
+        assert_eq!(many.sitemaps().len(), MAX_SITEMAPS);
+    }
+
+    #[test]
+    fn its_memory_is_bounded_by_the_file() {
+        let text = format!("user-agent: *\n{}", "disallow:/\u{e9}\n".repeat(100_000));
+        let robots = Robots::parse(text.as_bytes(), "a");
+        assert!(robots.memory_bytes() > robots.rules.len() * size_of::<Rule>());
+        assert!(
+            robots.memory_bytes() < 10 * MAX_ROBOTS_BYTES,
+            "{}",
+            robots.memory_bytes()
+        );
+        assert!(!robots.allows("/%C3%A9"));
+    }
+
+    /// The standard's rule for rules without wildcards, at any cost.
+    fn reference(rules: &[(bool, String)], path: &str) -> bool {
+        let longest = rules
+            .iter()
+            .filter(|(_, prefix)| path.starts_with(prefix.as_str()))
+            .map(|(_, prefix)| prefix.len())
+            .max();
+        longest.is_none_or(|len| {
+            rules
+                .iter()
+                .any(|(allow, prefix)| *allow && prefix.len() == len && path.starts_with(prefix.as_str()))
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn rules_decide_as_the_standard_says(
+            rules in prop::collection::vec((any::<bool>(), "/[ab/]{0,4}"), 0..8),
+            path in "/[ab/]{0,6}",
+        ) {
+            let mut text = "user-agent: examplebot\n".to_owned();
+            for (allow, prefix) in &rules {
+                text.push_str(if *allow { "allow: " } else { "disallow: " });
+                text.push_str(prefix);
+                text.push('\n');
+            }
+            prop_assert_eq!(robots(&text).allows(&path), reference(&rules, &path), "{}", text);
+        }
+
+        #[test]
+        fn any_bytes_give_rules(bytes in any::<Vec<u8>>(), path in any::<String>()) {
+            let text = [b"user-agent:*\ndisallow:".as_slice(), &bytes].concat();
+            for robots in [Robots::parse(&bytes, "a"), Robots::parse(&text, "a")] {
+                let _ = robots.allows(&path);
+                let line = robots.deciding_line(&path);
+                prop_assert!(line.is_none_or(|(number, text)| number > 0 && !text.is_empty()));
+            }
+        }
+    }
 }

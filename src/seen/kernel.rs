@@ -174,7 +174,6 @@ fn pattern<const TWO: bool>(key: Fingerprint) -> Line {
 }
 
 /// Starts to fetch a line from memory.
-#[expect(clippy::inline_always, reason = "part of a hot loop")]
 #[inline(always)]
 fn prefetch(line: &Line) {
     #[cfg(target_arch = "x86_64")]

@@ -1,13 +1,14 @@
 //! A Bloom filter that grows (`--seen bloom`, the default).
 //!
-//! It is a chain of layers. A key is seen if any layer has it; a new key goes into the newest. The chain is only a bridge:
-//! it costs a memory access for each layer. The owner makes one larger filter from the admission log in the background
+//! It is a chain of layers. A key is seen if any layer has it; a new key goes into the newest. A batch that would overfill
+//! the newest by more than a little is split, and the chain grows by itself in between. The chain is only a bridge: it costs a memory access for each layer. The owner makes one larger filter from the admission log in the background
 //! ([`Layered::new`], then [`SeenSet::replay`] of the whole log, then [`SeenSet::restore_sample`] with the sample of the
 //! chain) and puts it in the chain's place.
 
 use std::io;
 
 use super::bloom::Bloom;
+use super::lines::Line;
 use super::sample::Observer;
 use super::sizing::{self, MAX_FP, MIN_FP, float};
 use super::snapshot::{CHUNK_BYTES, Sample, Shape};
@@ -22,9 +23,12 @@ const GROWTH: u64 = 2;
 /// sum stays within 10 % of the target with two layers and within 20 % with any number.
 const FIRST_BRIDGE_SHARE: f64 = 0.1;
 /// Cache lines in a chunk of a snapshot.
-const CHUNK_LINES: usize = CHUNK_BYTES / sizing::LINE_BYTES as usize;
+const CHUNK_LINES: usize = CHUNK_BYTES / size_of::<Line>();
 /// The rate used for the estimate of losses is taken anew after this share of the newest layer's capacity.
 const RATE_STEPS: u64 = 1024;
+/// A batch may overfill the newest layer by this share of its capacity: the rate rises by less than a tenth then, and large
+/// filters need not split a page's links.
+const OVERFILL_SHARE: u64 = 64;
 
 struct Layer {
     capacity: u64,
@@ -109,9 +113,7 @@ impl Layered {
     }
 
     /// Tests and sets in the filters alone.
-    fn set(&mut self, keys: &[Fingerprint], new: &mut Vec<bool>) {
-        new.clear();
-        new.resize(keys.len(), false);
+    fn set(&mut self, keys: &[Fingerprint], new: &mut [bool]) {
         let Some((newest, older)) = self.layers.split_last_mut() else {
             return;
         };
@@ -133,6 +135,35 @@ impl Layered {
         newest.bloom.insert_batch(&unseen, &mut fresh);
         for ((new, _), fresh) in new.iter_mut().zip(seen).filter(|(_, seen)| !seen).zip(fresh) {
             *new = fresh;
+        }
+    }
+
+    /// Sets a batch in steps that do not overfill the newest layer, and hands each step with its answers to `after`.
+    fn set_in_steps(
+        &mut self,
+        mut keys: &[Fingerprint],
+        mut new: &mut [bool],
+        mut after: impl FnMut(&mut Self, &[Fingerprint], &[bool]),
+    ) {
+        while !keys.is_empty() {
+            // an owner that wants to know why it does not grow asks before: here it goes on at a rising rate
+            let stuck = self.is_full() && self.add_layer().is_err();
+            let least = self
+                .layers
+                .last()
+                .map_or(0, |layer| layer.capacity / OVERFILL_SHARE)
+                .max(1);
+            let room = if stuck {
+                u64::MAX
+            } else {
+                self.capacity().saturating_sub(self.items).max(least)
+            };
+            let step = usize::try_from(room).unwrap_or(usize::MAX).min(keys.len());
+            let (now, later) = keys.split_at(step);
+            let (answers, open) = new.split_at_mut(step);
+            self.set(now, answers);
+            after(self, now, answers);
+            (keys, new) = (later, open);
         }
     }
 
@@ -187,9 +218,12 @@ pub(crate) fn check_and_size(capacity: u64, fp: f64) -> Result<u64, String> {
 
 impl SeenSet for Layered {
     fn insert_batch(&mut self, keys: &[Fingerprint], new: &mut Vec<bool>) {
-        self.set(keys, new);
-        self.count(new.iter().map(|new| u64::from(*new)).sum());
-        self.observer.observe(keys, new);
+        new.clear();
+        new.resize(keys.len(), false);
+        self.set_in_steps(keys, new, |set, keys, new| {
+            set.count(new.iter().map(|new| u64::from(*new)).sum());
+            set.observer.observe(keys, new);
+        });
     }
 
     fn contains(&self, key: Fingerprint) -> bool {
@@ -233,9 +267,10 @@ impl SeenSet for Layered {
             .saturating_mul(GROWTH);
         let fp = (1..self.layers.len()).fold(self.fp_target * FIRST_BRIDGE_SHARE, |share, _| share / 2.0);
         let lines = sizing::lines_for(capacity, fp).ok_or_else(|| refused("the next layer would be too large"))?;
+        // the pages of links must not wait until gigabytes are touched
         self.layers.push(Layer {
             capacity,
-            bloom: Bloom::new(capacity, lines)?,
+            bloom: Bloom::lazy(capacity, lines)?,
         });
         self.next_step = 0;
         Ok(())
@@ -303,9 +338,10 @@ impl SeenSet for Layered {
     }
 
     fn replay(&mut self, keys: &[Fingerprint]) {
-        self.set(keys, &mut Vec::new());
-        self.count(keys.len() as u64);
-        self.observer.learn(keys);
+        self.set_in_steps(keys, &mut vec![false; keys.len()], |set, keys, _| {
+            set.count(keys.len() as u64);
+            set.observer.learn(keys);
+        });
     }
 
     fn set_items(&mut self, items: u64) {
@@ -315,6 +351,12 @@ impl SeenSet for Layered {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::float_cmp,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "counts that were made numbers, and numbers that must stay what they were"
+)]
 mod tests {
     use super::*;
     use crate::seen::testing::keys;
@@ -432,7 +474,7 @@ mod tests {
             let all = keys(0..60_000);
             offer(&mut set, &all);
             assert_eq!(set.account().layers, 2);
-            let absent = keys(1 << 40..(1 << 40) + 2_000_000);
+            let absent = keys(1 << 40..(1 << 40) + 600_000);
             let two = share_seen(&set, &absent);
             assert!(two < fp * 1.18 && two > fp * 0.95, "{fp}: {two} with two layers");
             // 3 layers and more: within 20 %, beside the noise of the measurement
@@ -455,6 +497,34 @@ mod tests {
                 account.lost_estimate
             );
         }
+    }
+
+    #[test]
+    fn a_batch_far_larger_than_the_filter_does_not_overfill_it() {
+        let mut set = Layered::new(KEY, 100, 0.01).unwrap();
+        let mut new = Vec::new();
+        let all = keys(0..10_000);
+        set.insert_batch(&all, &mut new);
+        let account = set.account();
+        assert_eq!(account.layers, 7);
+        assert!(account.fp_predicted < 0.013, "{}", account.fp_predicted);
+        assert!(all.iter().all(|key| set.contains(*key)));
+        // and so does a replay
+        let mut again = Layered::new(KEY, 100, 0.01).unwrap();
+        again.replay(&all);
+        assert_eq!(again.account().layers, 7);
+    }
+
+    #[test]
+    fn a_filter_that_cannot_grow_goes_on() {
+        let mut set = Layered::new(KEY, 1, 0.5).unwrap();
+        let all = keys(0..200_000);
+        set.insert_batch(&all, &mut Vec::new());
+        let account = set.account();
+        assert_eq!(account.layers as usize, MAX_LAYERS);
+        assert!(set.is_full() && set.add_layer().is_err());
+        assert!(account.fp_predicted > 0.6, "{}", account.fp_predicted);
+        assert!(all.iter().all(|key| set.contains(*key)));
     }
 
     #[test]

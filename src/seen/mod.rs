@@ -1,8 +1,8 @@
 //! The seen-set: has this URL been admitted before? Single owner, no locks: two racing owners would both answer "new".
 //!
 //! The order of a restart: [`snapshot::restore`] makes the set as the snapshot has it; then the owner replays the admission
-//! log from [`snapshot::Restored::replay_from`] on with [`SeenSet::replay`], growing it whenever [`SeenSet::is_full`] says
-//! so. One key of the log is one answer "new", so the count of items is the position in the log.
+//! log from [`snapshot::Restored::replay_from`] on with [`SeenSet::replay`]. One key of the log is one answer "new", so the
+//! count of items is the position in the log.
 
 pub mod bloom;
 pub mod exact;
@@ -69,7 +69,8 @@ pub trait SeenSet: Send {
     fn contains(&self, key: Fingerprint) -> bool;
     /// The account now.
     fn account(&self) -> Account;
-    /// Does the next key pass the capacity? Then the owner grows the set before it goes on.
+    /// Does the next key pass the capacity? Then the owner grows the set before it goes on, and makes a larger one. (A set
+    /// that its owner leaves full grows by itself at the next batch, as long as it can.)
     fn is_full(&self) -> bool;
     /// Adds a layer at once: the bridge until a larger set is rebuilt from the admission log.
     ///

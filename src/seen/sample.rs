@@ -6,6 +6,7 @@
 //! left are an even choice of all keys ever asked.
 
 use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 
 use super::sizing::float;
 use super::snapshot::Sample;
@@ -94,10 +95,10 @@ impl Observer {
     /// Adds a key of the sample; false if it was there.
     fn add(&mut self, key: Fingerprint) -> bool {
         // the fingerprint is a keyed hash already
-        if self.keys.find(key.high, |other| *other == key).is_some() {
-            return false;
-        }
-        self.keys.insert_unique(key.high, key, |key| key.high);
+        match self.keys.entry(key.high, |other| *other == key, |key| key.high) {
+            Entry::Occupied(_) => return false,
+            Entry::Vacant(place) => place.insert(key),
+        };
         while self.keys.len() >= MAX_SAMPLE_KEYS && self.shift < MAX_SHIFT {
             self.shift += 1;
             let mask = self.mask();

@@ -462,7 +462,7 @@ mod tests {
         /// What a restart makes of the file and the log.
         fn restart(&self, file: &[u8]) -> (Box<dyn SeenSet>, Restored) {
             let (mut set, restored) = restore(file, Some(&KEY)).unwrap();
-            for keys in self.log[restored.replay_from() as usize..].chunks(64) {
+            for keys in self.log[usize::try_from(restored.replay_from()).unwrap()..].chunks(64) {
                 if set.is_full() {
                     set.add_layer().unwrap();
                 }

@@ -199,6 +199,7 @@ impl Shard {
     /// One host's turn. `None` if it has nothing to start now; it is then scheduled for when it may have.
     fn turn(&mut self, id: HostId, now: Time) -> Option<Next> {
         let durable = self.durable;
+        let obey = self.settings.robots;
         let per_host = self.settings.per_host;
         let host = self.host(id);
         if host.in_flight >= per_host {
@@ -229,12 +230,11 @@ impl Shard {
             let why = why.clone();
             return Some(self.settle(id, why, false));
         }
-        if !self.settings.robots {
+        if !obey {
             return self.start_page(id, now);
         }
         let path = item.url.path_and_query().to_owned();
         let believed = |at: Time| now.since(at) < ROBOTS_LIFE;
-        let host = self.host(id);
         match host.access(scheme) {
             Access::Fetching(_) => None,
             Access::AllowAll(at) if believed(*at) => self.start_page(id, now),

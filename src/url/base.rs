@@ -122,6 +122,7 @@ enum Kind {
     Parse,
 }
 
+#[expect(clippy::indexing_slicing, reason = "at compile time, and below 256")]
 const KINDS: [Kind; 256] = {
     let mut kinds = [Kind::Parse; 256];
     let mut byte = 0;

@@ -339,7 +339,6 @@ fn shortened(scheme: &str) -> String {
     scheme.get(..MAX_SCHEME_BYTES).unwrap_or(scheme).to_ascii_lowercase()
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it is the function that map_err wants")]
 fn malformed(error: url::ParseError) -> Reject {
     Reject::Malformed(error.to_string())
 }

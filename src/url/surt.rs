@@ -1,6 +1,6 @@
 //! SURT keys: the sort key of a CDXJ line. Lossy by design (case, `www.`, session ids ...) and never the identity.
 //!
-//! The rules were found by asking the reference implementation (PyPI `surt`), which pywb and `cdxj-indexer` use:
+//! The rules were found by asking the reference implementation (`surt` of the Python package index), which pywb and `cdxj-indexer` use:
 //! percent-encoding undone until nothing changes, then written anew for controls, space, `#`, `%` and everything that
 //! is not ASCII; dot segments, doubled and closing slashes removed; session ids dropped; all in lower case; the query
 //! sorted by name, then value; the host reversed.
@@ -36,7 +36,7 @@ impl Default for Options {
     }
 }
 
-/// The key of an address as PyPI `surt` and `cdxj-indexer` write it: `com,example)/path?query`.
+/// The key of an address as the reference `surt` and `cdxj-indexer` write it: `com,example)/path?query`.
 ///
 /// Addresses without a host (`dns:example.com`, `urn:...`) are their own keys; an empty text has the key `-`.
 #[must_use]

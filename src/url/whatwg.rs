@@ -1,14 +1,16 @@
 //! Parsing as the URL Standard says: the `url` crate, mended where it differs from the standard.
 //!
-//! Version 2.5.8 of the crate differs in two ways that matter here, and both make it refuse what browsers take:
-//! - a host in ASCII with a label that looks like an A-label but is not one (`xn--a`): the standard lower-cases it;
-//! - a relative address that starts with three slashes or more (`///host/path`): the standard skips the surplus.
+//! Version 2.5.8 of the crate differs in three ways that matter here:
+//! - it refuses a host in ASCII with a label that looks like an A-label but is not one (`xn--a`): the standard
+//!   lower-cases it;
+//! - it refuses a relative address that starts with three slashes or more (`///host/path`): the standard skips them;
+//! - it leaves `^` in a path: the standard writes `%5E`.
 //!
-//! The mends run only after the crate has refused an address, so a good one pays nothing for them.
+//! The first two mends run only after the crate has refused an address, so a good one pays nothing for them.
 
 use std::borrow::Cow;
 
-use url::{ParseError, Url};
+use url::{ParseError, Position, Url};
 
 /// Stands for `xn--` while the crate parses a host whose A-labels it refuses. Of equal length, so that the true
 /// host can be put back in place, and starting with the same letter, so that it is no number either.
@@ -68,8 +70,19 @@ impl Parsed {
 
     /// The serialization.
     pub(super) fn into_href(self) -> String {
-        let stand_in = self.url.host_str().map(str::to_owned);
+        let stand_in = self.true_host.as_ref().and(self.url.host_str()).map(str::to_owned);
+        let path = &self.url[Position::BeforePath..Position::AfterPath];
+        let mended_path = (path.starts_with('/') && path.contains('^')).then(|| {
+            (
+                self.url[..Position::BeforePath].len(),
+                path.len(),
+                path.replace('^', "%5E"),
+            )
+        });
         let mut href = String::from(self.url);
+        if let Some((start, len, path)) = mended_path {
+            href.replace_range(start..start + len, &path);
+        }
         if let (Some(stand_in), Some(true_host)) = (stand_in, self.true_host) {
             // user information cannot hold the stand-in's text before the host: `@` would end it there
             if let Some(at) = host_position(&href, &stand_in) {
@@ -223,7 +236,8 @@ mod tests {
                 "http://User@example.org/b?q#f",
             ),
             ("../c", Some("http://h/a/b"), "http://h/c"),
-            ("mailto:a@b", None, "mailto:a@b"),
+            ("mailto:a^@b", None, "mailto:a^@b"),
+            ("http://h/^/x^?^#^", None, "http://h/%5E/x%5E?^#^"),
             ("//other/x", Some("https://h/"), "https://other/x"),
         ] {
             assert_eq!(whatwg_href(raw, base).as_deref(), Some(expected), "{raw}");

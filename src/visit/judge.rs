@@ -44,7 +44,13 @@ impl Judge {
     #[must_use]
     pub fn judge(&self, page: &Item, found: &Links<'_>) -> Judged {
         let mut judged = Judged::default();
-        let base = Base::of(&page.url, found.base.as_deref());
+        self.judge_document(page, &page.url, found, &mut judged);
+        judged
+    }
+
+    /// The links of a document of the page: the page itself, or a frame written inside it that has its own base.
+    fn judge_document(&self, page: &Item, address: &CrawlUrl, found: &Links<'_>, judged: &mut Judged) {
+        let base = Base::of(address, found.base.as_deref());
         let mut texts = HashSet::with_capacity(found.links.len());
         for link in &found.links {
             judged.counts.found += 1;
@@ -53,12 +59,15 @@ impl Judge {
                 continue;
             }
             match CrawlUrl::join(&base, &link.raw, &self.identity) {
-                Ok(url) => self.judge_one(page, url, link.kind, &mut judged),
+                Ok(url) => self.judge_one(page, url, link.kind, judged),
                 Err(Reject::Scheme(_)) => judged.counts.out_of_scope += 1,
                 Err(Reject::Malformed(_) | Reject::TooLong(_)) => judged.counts.malformed += 1,
             }
         }
-        judged
+        for frame in &found.frames {
+            let around = CrawlUrl::join(&base, "", &self.identity);
+            self.judge_document(page, around.as_ref().unwrap_or(address), frame, judged);
+        }
     }
 
     fn judge_one(&self, page: &Item, url: CrawlUrl, kind: LinkKind, judged: &mut Judged) {
@@ -132,7 +141,9 @@ mod tests {
 
     fn links<'a>(raw: &[(&'a str, LinkKind)]) -> Links<'a> {
         let links = raw.iter().map(|(raw, kind)| RawLink { raw: (*raw).into(), kind: *kind }).collect();
-        Links { links, ..Links::default() }
+        let mut found = Links::default();
+        found.links = links;
+        found
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::archive::warc::{self, Members, Provenance};
 use crate::clock::Time;
 use crate::extract::fields::Fields;
-use crate::extract;
+use crate::extract::{self, charset, mime};
 use crate::fetch::decode::{self, DecodeFault, Decoded};
 use crate::fetch::{FetchError, Fetcher, Request, Response};
 use crate::frontier::{Item, Path};
@@ -120,7 +120,7 @@ fn tries(path: Option<&Path>) -> Vec<String> {
 fn answered(work: Work, response: &Response, at: Time, settings: &Settings) -> Visited {
     let encodings: Vec<&[u8]> = response.header_all("content-encoding").collect();
     let decoded = decode::decode(&encodings, &response.body, settings.max_decoded);
-    let mime = extract::headers::media_type(response.header("content-type"));
+    let mime = response.header("content-type").and_then(mime::parse).map_or_else(|| "unk".to_owned(), |mime| mime.essence);
     let end = End::Answered {
         status: response.status,
         mime: mime.clone(),
@@ -201,7 +201,10 @@ fn read_page(item: &Item, response: &Response, decoded: &Decoded<'_>, settings: 
     done.counts = judged.counts;
     drop(links);
     let fields = settings.fields.as_ref()?;
-    let fields = fields.extract_page(content_type, &decoded.bytes)?;
+    let fields = match mime::sniff(content_type, &decoded.bytes).as_str() {
+        "text/html" | "application/xhtml+xml" => fields.extract(&charset::decode(content_type, &decoded.bytes).1),
+        _ => return None,
+    };
     let mut line = serde_json::Map::new();
     line.insert("url".to_owned(), item.url.href().into());
     line.insert("time".to_owned(), response.started.rfc3339(3).into());
@@ -217,9 +220,9 @@ fn read_robots(url: &CrawlUrl, response: &Response, decoded: &Decoded<'_>, setti
             Some(RobotsBody::Rules { rules: Robots::parse(&bytes, &settings.agent), bytes })
         }
         300..=399 => {
-            let links = extract::headers::location(&response.headers)?;
+            let location = String::from_utf8_lossy(response.header("location")?);
             let base = Base::of(url, None);
-            CrawlUrl::join(&base, &links, &settings.judge.identity).ok().map(RobotsBody::Redirect)
+            CrawlUrl::join(&base, &location, &settings.judge.identity).ok().map(RobotsBody::Redirect)
         }
         _ => None,
     }

@@ -16,7 +16,7 @@ fn settings() -> HttpSettings {
         from: None,
         headers: Vec::new(),
         header_timeout: Duration::from_millis(600),
-        timeout: Duration::from_millis(2_000),
+        timeout: Duration::from_secs(2),
         min_rate: 1_000,
         slow_after: Duration::from_millis(500),
         max_body: MAX_BODY as u64,
@@ -121,7 +121,7 @@ async fn the_request_is_recorded_as_it_was_sent() {
         format!(
             "GET / HTTP/1.1\r\nHost: {}\r\nUser-Agent: testbot/1.0\r\n\
              Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n\
-             Accept-Encoding: gzip, deflate, br, zstd\r\nFrom: ops@example.com\r\nX-Two: 2\r\nAccept-Language: de\r\n\r\n",
+             Accept-Encoding: gzip\r\nFrom: ops@example.com\r\nX-Two: 2\r\nAccept-Language: de\r\n\r\n",
             server.address
         )
     );
@@ -168,7 +168,7 @@ async fn chunks_with_extensions_and_trailers_are_joined() {
     let server = RawServer::always(vec![
         send(format!("{head}A;name=\"v\"\r\n0123456789\r\n00")),
         send("3  \r\nabc\r\n"),
-        send("0\r\nX-T: 1\r\nBad Trailer: \r\n\r\n"),
+        send("0;last\r\nX-T: 1\r\nX-More: \r\n\r\n"),
     ])
     .await;
     let fetcher = fetcher();
@@ -322,7 +322,7 @@ async fn a_body_that_is_never_too_slow_is_cut_by_the_clock() {
     assert_eq!(response.truncated, Some(Truncated::Time));
     assert!(response.body.len() > 3_000, "{}", response.body.len());
     assert!(
-        (Duration::from_millis(1_900)..Duration::from_millis(3_000)).contains(&response.took),
+        (Duration::from_millis(1_900)..Duration::from_secs(3)).contains(&response.took),
         "{:?}",
         response.took
     );
@@ -370,6 +370,82 @@ async fn many_and_long_headers_are_a_page() {
     assert_eq!(
         (response.headers.len(), response.header("x-item-299")),
         (317, Some(&b"value 299"[..]))
+    );
+}
+
+#[tokio::test]
+async fn too_many_headers_are_refused() {
+    for (lines, fits) in [(1_020, true), (1_100, false)] {
+        let head = format!(
+            "HTTP/1.1 200 OK\r\n{}Content-Length: 0\r\n\r\n",
+            "X: y\r\n".repeat(lines)
+        );
+        match outcome(vec![send(head)]).await {
+            Ok(response) => assert!(fits && response.headers.len() == lines + 1),
+            refused => assert_fault(
+                refused,
+                &FetchErrorKind::Protocol,
+                if fits { "must fit" } else { "not HTTP" },
+            ),
+        }
+    }
+}
+
+/// Answers with bytes changed, cut and put in at random: whatever comes, there is an outcome in time.
+#[tokio::test]
+async fn any_bytes_give_an_outcome() {
+    const ANSWERS: [&[u8]; 3] = [
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: b\r\n\r\n5\r\nhello\r\n0\r\nT: 1\r\n\r\n",
+        b"HTTP/1.0 301 Moved\r\nContent-Length: 5\r\nLocation: /\r\nConnection: keep-alive\r\n\r\nhello",
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200\r\nX: one\r\n two\r\n\r\nto the close",
+    ];
+    let server = RawServer::start(|seen| {
+        let mut random: u64 = seen.target[1..].parse().unwrap();
+        let mut below = |limit: usize| {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(random >> 33).unwrap() % limit
+        };
+        let mut bytes = ANSWERS[below(3)].to_vec();
+        for _ in 0..=below(4) {
+            let at = below(bytes.len());
+            match below(4) {
+                0 => bytes[at] = u8::try_from(below(256)).unwrap(),
+                1 => bytes.truncate(at + 1),
+                2 => bytes.insert(at, b"\r\n:; 0f\0"[below(8)]),
+                _ => drop(bytes.drain(at..(at + 9).min(bytes.len() - 1).max(at))),
+            }
+        }
+        let last = if below(3) == 0 { Step::Reset } else { Step::Close };
+        vec![send(bytes), last]
+    })
+    .await;
+    let mut patient = settings();
+    (patient.header_timeout, patient.timeout) = (Duration::from_secs(60), Duration::from_secs(60));
+    patient.min_rate = 0;
+    let fetcher = HttpFetcher::new(patient).unwrap();
+    let (mut answers, mut faults) = (0, 0);
+    for i in 0..500 {
+        match fetcher.fetch_href(&server.url(&format!("/{i}")), None).await {
+            Ok(response) => {
+                assert!((100..1_000).contains(&response.status) && response.head.ends_with(b"\r\n\r\n"));
+                answers += 1;
+            }
+            Err(fault) => {
+                assert!(!fault.detail.contains(['\r', '\n']), "{}", fault.detail);
+                assert_ne!(
+                    fault.kind,
+                    FetchErrorKind::Timeout,
+                    "the server always ends the connection"
+                );
+                faults += 1;
+            }
+        }
+    }
+    assert!(
+        answers > 50 && faults > 50,
+        "{answers} answers, {faults} faults: both ways are walked"
     );
 }
 
@@ -577,7 +653,12 @@ async fn nobody_listening_is_said_so() {
 
 #[tokio::test]
 async fn a_name_without_address_is_said_so() {
-    let failed = fetcher().fetch_href("http://no-such-host.invalid/", None).await;
+    let mut patient = settings();
+    (patient.header_timeout, patient.timeout) = (Duration::from_secs(60), Duration::from_secs(60));
+    let failed = HttpFetcher::new(patient)
+        .unwrap()
+        .fetch_href("http://no-such-host.invalid/", None)
+        .await;
     assert_fault(
         failed,
         &FetchErrorKind::Dns,

@@ -1,8 +1,22 @@
 //! The integration tests: one binary, one module a topic.
+#![cfg(test)]
 
-mod archive;
-mod fetch;
-mod raw_server;
+// tools
+mod harness; // the real binary in a folder of its own
+mod raw_server; // bytes as a hostile server sends them
+mod reader; // an independent reader of archive, index and logs
+mod shared; // where shared test data lies
+mod site; // a local web of several hosts with a log that judges
+mod web; // random but seeded webs with their truth
 
-#[cfg(test)]
+// topics
+mod archive; // records and index, judged by the tools of the trade
 mod cli; // messages, exit codes and files of the command line
+mod conformance; // shared cases of other crawlers and the standards
+mod crawl; // whole crawls, behaviour by behaviour
+mod demo; // the demo, as a newcomer runs it
+mod extract; // links, equal to a DOM parser's
+mod fetch; // one request, every way it can go wrong
+mod house; // who may import whom
+mod kill; // kill -9, again and again
+mod virtual_time; // whole crawls in virtual time, killed thousands of times

@@ -34,7 +34,7 @@ fn zstd(data: &[u8]) -> Vec<u8> {
 /// Brotli of stored blocks only (RFC 7932 section 9.2): there is no encoder among our crates, and none is needed.
 fn brotli(data: &[u8]) -> Vec<u8> {
     let mut bits: Vec<bool> = vec![false]; // a window of 16 bits
-    let mut put = |value: usize, count: u32, bits: &mut Vec<bool>| {
+    let put = |value: usize, count: u32, bits: &mut Vec<bool>| {
         for i in 0..count {
             bits.push(value >> i & 1 == 1);
         }
@@ -45,7 +45,7 @@ fn brotli(data: &[u8]) -> Vec<u8> {
         put(0, 2, &mut bits); // four nibbles of length
         put(chunk.len() - 1, 16, &mut bits);
         put(1, 1, &mut bits); // stored
-        while bits.len() % 8 != 0 {
+        while !bits.len().is_multiple_of(8) {
             bits.push(false);
         }
         out.extend(
@@ -56,7 +56,7 @@ fn brotli(data: &[u8]) -> Vec<u8> {
         out.extend_from_slice(chunk);
     }
     put(3, 2, &mut bits); // the last, empty
-    while bits.len() % 8 != 0 {
+    while !bits.len().is_multiple_of(8) {
         bits.push(false);
     }
     out.extend(
@@ -317,7 +317,7 @@ fn real_brotli_is_read() {
 /// A bomb is small on the wire and stops at the cap, however much is behind it.
 #[test]
 fn bombs_stop_at_the_cap_quickly() {
-    const MEGABYTE: [u8; 1 << 20] = [0; 1 << 20];
+    static MEGABYTE: [u8; 1 << 20] = [0; 1 << 20];
     let mut gz = GzEncoder::new(Vec::new(), Compression::new(9));
     let mut zst = ::zstd::stream::write::Encoder::new(Vec::new(), 3).unwrap();
     for _ in 0..256 {

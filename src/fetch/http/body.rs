@@ -1,7 +1,7 @@
 //! The body, gathered within its bounds: bytes, time, and a rate below which a server only holds us up.
 
 use std::io;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use reqwest::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
@@ -20,13 +20,8 @@ pub(super) async fn gather(
     deadline: Instant,
 ) -> (Bytes, Option<Truncated>) {
     let cap = usize::try_from(settings.max_body).unwrap_or(usize::MAX);
-    let room = response
-        .content_length()
-        .unwrap_or(0)
-        .min(MAX_ROOM_AHEAD)
-        .min(settings.max_body);
-    let mut body = BytesMut::with_capacity(usize::try_from(room).unwrap_or(0));
-    let mut pace = Pace::new(settings, deadline);
+    let mut body = BytesMut::with_capacity(room_ahead(response.content_length(), settings.max_body));
+    let mut pace = Pace::new(settings.min_rate, settings.slow_after, Instant::now(), deadline);
     let alarm = tokio::time::sleep_until(pace.next_look().into());
     tokio::pin!(alarm);
     let truncated = loop {
@@ -57,6 +52,12 @@ pub(super) async fn gather(
     (body.freeze(), truncated)
 }
 
+/// Room to make for a body before its first byte.
+fn room_ahead(announced: Option<u64>, max_body: u64) -> usize {
+    let room = announced.unwrap_or(0).min(max_body).min(MAX_ROOM_AHEAD);
+    usize::try_from(room).unwrap_or(0)
+}
+
 /// A body that ends with its connection, over TLS whose end was not announced: servers close so every day, browsers
 /// show the page, and nothing in the message can tell it from a whole one.
 fn ended_by_close(response: &reqwest::Response, error: &reqwest::Error) -> bool {
@@ -68,7 +69,7 @@ fn ended_by_close(response: &reqwest::Response, error: &reqwest::Error) -> bool 
 
 /// Looks at the amount received once per window of `slow_after`, and once at the deadline.
 struct Pace {
-    settings_window: std::time::Duration,
+    window: Duration,
     /// What a window must bring, bytes.
     least: u128,
     window_ends: Instant,
@@ -77,13 +78,12 @@ struct Pace {
 }
 
 impl Pace {
-    fn new(settings: &HttpSettings, deadline: Instant) -> Self {
-        let window = settings.slow_after;
-        let least = u128::from(settings.min_rate) * window.as_millis() / 1_000;
+    fn new(min_rate: u64, window: Duration, now: Instant, deadline: Instant) -> Self {
+        let least = u128::from(min_rate) * window.as_millis() / 1_000;
         // a window too long for the clock is one that never ends
-        let window_ends = Instant::now().checked_add(window).unwrap_or(deadline);
+        let window_ends = now.checked_add(window).unwrap_or(deadline);
         Self {
-            settings_window: window,
+            window,
             least,
             window_ends,
             at_window_start: 0,
@@ -106,10 +106,54 @@ impl Pace {
         }
         let brought = received - self.at_window_start;
         self.at_window_start = received;
-        self.window_ends = self
-            .window_ends
-            .checked_add(self.settings_window)
-            .unwrap_or(self.deadline);
+        self.window_ends = self.window_ends.checked_add(self.window).unwrap_or(self.deadline);
         (brought as u128) < self.least
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_made_for_what_is_announced_within_bounds() {
+        assert_eq!(room_ahead(None, 1 << 30), 0);
+        assert_eq!(room_ahead(Some(20_000), 1 << 30), 20_000);
+        assert_eq!(room_ahead(Some(20_000), 100), 100);
+        assert_eq!(room_ahead(Some(u64::MAX), u64::MAX), 1 << 20);
+    }
+
+    #[test]
+    fn each_window_must_bring_its_share() {
+        let now = Instant::now();
+        let second = Duration::from_secs(1);
+        let mut pace = Pace::new(1_000, 2 * second, now, now + 5 * second);
+        assert_eq!(pace.next_look(), now + 2 * second);
+        assert!(!pace.too_slow(2_000));
+        assert_eq!(pace.next_look(), now + 4 * second);
+        assert!(pace.too_slow(3_999), "a good start does not excuse the rest");
+
+        let mut pace = Pace::new(1_000, 2 * second, now, now + 5 * second);
+        assert!(!pace.too_slow(9_000) && !pace.too_slow(11_000));
+        assert_eq!(pace.next_look(), now + 5 * second);
+        assert!(pace.too_slow(1 << 30), "the deadline asks for no rate");
+    }
+
+    #[test]
+    fn no_rate_and_endless_windows_leave_the_deadline() {
+        let now = Instant::now();
+        let deadline = now + Duration::from_secs(5);
+        for (rate, window) in [
+            (0, Duration::from_secs(1)),
+            (1_000, Duration::MAX),
+            (0, Duration::ZERO),
+            (9, Duration::ZERO),
+        ] {
+            assert_eq!(
+                Pace::new(rate, window, now, deadline).next_look(),
+                deadline,
+                "{rate} {window:?}"
+            );
+        }
     }
 }

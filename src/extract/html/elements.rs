@@ -1,0 +1,353 @@
+//! Which attribute of which element is a link, and of what kind.
+
+use std::borrow::Cow;
+
+use super::super::css::Place;
+use super::super::headers::{Robots, refresh};
+use super::super::rel::kind_of_rel;
+use super::super::{LinkKind, Links};
+use super::entities::decode;
+use super::tags::{Attribute, Attributes, Start};
+use super::{MAX_SRCDOC_DEPTH, Syntax, scan};
+
+use LinkKind::{Navigation, Redirect, Requisite, Stylesheet};
+
+/// Elements that hold links, or whose content is no markup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Element {
+    Anchor,
+    Base,
+    Body,
+    Cell,
+    Cited,
+    Embed,
+    /// `svg`, `math`
+    ForeignRoot,
+    Form,
+    Frame,
+    Html,
+    Iframe,
+    Image,
+    Img,
+    Input,
+    Link,
+    Media,
+    Meta,
+    Noembed,
+    Noframes,
+    Object,
+    Plaintext,
+    Script,
+    Style,
+    SvgReference,
+    Textarea,
+    Title,
+    /// The processing instruction of XML.
+    XmlStylesheet,
+    Xmp,
+    Other,
+}
+
+impl Element {
+    /// By its name in any case.
+    pub(super) fn of(name: &[u8]) -> Self {
+        let mut lower = [0; 10];
+        let Some(lower) = lower.get_mut(..name.len()) else {
+            return Self::Other;
+        };
+        lower.copy_from_slice(name);
+        lower.make_ascii_lowercase();
+        match &*lower {
+            b"a" | b"area" => Self::Anchor,
+            b"base" => Self::Base,
+            b"body" => Self::Body,
+            b"table" | b"td" | b"th" | b"tr" | b"tbody" | b"thead" | b"tfoot" => Self::Cell,
+            b"q" | b"blockquote" | b"ins" | b"del" => Self::Cited,
+            b"embed" => Self::Embed,
+            b"svg" | b"math" => Self::ForeignRoot,
+            b"form" => Self::Form,
+            b"frame" => Self::Frame,
+            b"html" => Self::Html,
+            b"iframe" => Self::Iframe,
+            b"image" => Self::Image,
+            b"img" | b"amp-img" | b"amp-anim" => Self::Img,
+            b"input" => Self::Input,
+            b"link" => Self::Link,
+            b"audio" | b"video" | b"source" | b"track" | b"bgsound" => Self::Media,
+            b"meta" => Self::Meta,
+            b"noembed" => Self::Noembed,
+            b"noframes" => Self::Noframes,
+            b"object" => Self::Object,
+            b"plaintext" => Self::Plaintext,
+            b"script" => Self::Script,
+            b"style" => Self::Style,
+            b"use" | b"feimage" => Self::SvgReference,
+            b"textarea" => Self::Textarea,
+            b"title" => Self::Title,
+            b"xmp" => Self::Xmp,
+            _ => Self::Other,
+        }
+    }
+
+    /// The name that ends its content, if that content is no markup.
+    pub(super) fn raw_text(self) -> Option<&'static [u8]> {
+        match self {
+            Self::Iframe => Some(b"iframe"),
+            Self::Noembed => Some(b"noembed"),
+            Self::Noframes => Some(b"noframes"),
+            Self::Plaintext => Some(b""),
+            Self::Script => Some(b"script"),
+            Self::Style => Some(b"style"),
+            Self::Textarea => Some(b"textarea"),
+            Self::Title => Some(b"title"),
+            Self::Xmp => Some(b"xmp"),
+            _ => None,
+        }
+    }
+}
+
+/// Adds the links of one start tag. `depth` documents lie around this one.
+pub(super) fn links<'a>(start: &Start<'a>, attributes: &Attributes<'a>, depth: u32, links: &mut Links<'a>) {
+    if !start.text.is_empty() {
+        links.push_css(Cow::Borrowed(start.text), Place::Sheet);
+    }
+    if attributes.is_empty() {
+        return;
+    }
+    let mut tag = Tag { attributes, links };
+    match start.element {
+        Element::Anchor => {
+            tag.url(Navigation, Attribute::Href);
+            if start.foreign && !tag.has(Attribute::Href) {
+                tag.url(Navigation, Attribute::XlinkHref);
+            }
+        }
+        Element::Base => tag.base(),
+        Element::Body | Element::Cell => tag.url(Requisite, Attribute::Background),
+        Element::Cited => tag.url(Navigation, Attribute::Cite),
+        Element::Embed => tag.url(Requisite, Attribute::Src),
+        Element::Form => tag.form(),
+        Element::Frame => {
+            tag.url(Requisite, Attribute::Src);
+            tag.url(Navigation, Attribute::Longdesc);
+        }
+        Element::Html => tag.url(Requisite, Attribute::Manifest),
+        Element::Iframe => {
+            tag.url(Requisite, Attribute::Src);
+            tag.url(Navigation, Attribute::Longdesc);
+            tag.srcdoc(depth);
+        }
+        Element::Image | Element::SvgReference if start.foreign => tag.svg_reference(),
+        Element::Script => {
+            tag.url(Requisite, Attribute::Src);
+            if start.foreign {
+                tag.svg_reference();
+            }
+        }
+        // outside SVG, `image` is an `img` misspelt
+        Element::Image | Element::Img => {
+            tag.url(Requisite, Attribute::Src);
+            tag.srcset(Attribute::Srcset);
+            tag.url(Navigation, Attribute::Longdesc);
+        }
+        Element::Input => {
+            if tag.is(Attribute::Type, "image") {
+                tag.url(Requisite, Attribute::Src);
+            }
+        }
+        Element::Link => tag.link(),
+        Element::Media => {
+            tag.url(Requisite, Attribute::Src);
+            tag.srcset(Attribute::Srcset);
+            tag.url(Requisite, Attribute::Poster);
+        }
+        Element::Meta => tag.meta(depth),
+        // a codebase is ignored, as browsers do
+        Element::Object => tag.url(Requisite, Attribute::Data),
+        Element::XmlStylesheet => tag.url(Stylesheet, Attribute::Href),
+        _ => {}
+    }
+    tag.any_element();
+}
+
+/// One tag and where its links go.
+struct Tag<'t, 'a> {
+    attributes: &'t Attributes<'a>,
+    links: &'t mut Links<'a>,
+}
+
+impl<'a> Tag<'_, 'a> {
+    fn has(&self, attribute: Attribute) -> bool {
+        self.attributes.raw(attribute).is_some()
+    }
+
+    fn value(&self, attribute: Attribute) -> Option<Cow<'a, str>> {
+        self.attributes.raw(attribute).map(decode)
+    }
+
+    /// Whether a keyword attribute has this value.
+    fn is(&self, attribute: Attribute, value: &str) -> bool {
+        self.value(attribute).is_some_and(|own| own.eq_ignore_ascii_case(value))
+    }
+
+    fn url(&mut self, kind: LinkKind, attribute: Attribute) {
+        if let Some(url) = self.value(attribute) {
+            self.links.push(kind, url);
+        }
+    }
+
+    fn srcset(&mut self, attribute: Attribute) {
+        if let Some(srcset) = self.value(attribute) {
+            self.links.push_srcset(srcset);
+        }
+    }
+
+    /// The first base with an address counts.
+    fn base(&mut self) {
+        if self.links.base.is_none() {
+            self.links.base = self.value(Attribute::Href).map(super::super::trim);
+        }
+    }
+
+    /// Only what a GET sends is a place to go to; without an action that is the page itself.
+    fn form(&mut self) {
+        let is_get = !self.is(Attribute::Method, "post") && !self.is(Attribute::Method, "dialog");
+        if is_get
+            && self
+                .attributes
+                .raw(Attribute::Action)
+                .is_some_and(|action| !action.trim().is_empty())
+        {
+            self.url(Navigation, Attribute::Action);
+        }
+    }
+
+    /// `href` is the name of SVG 2, `xlink:href` that of SVG 1.1.
+    fn svg_reference(&mut self) {
+        let name = if self.has(Attribute::Href) {
+            Attribute::Href
+        } else {
+            Attribute::XlinkHref
+        };
+        self.url(Requisite, name);
+    }
+
+    fn link(&mut self) {
+        let rel = self.value(Attribute::Rel).unwrap_or_default();
+        let role = self.value(Attribute::As).unwrap_or_default();
+        if let Some(kind) = kind_of_rel(&rel, &role) {
+            self.url(kind, Attribute::Href);
+        }
+        self.srcset(Attribute::ImageSrcset);
+    }
+
+    fn meta(&mut self, depth: u32) {
+        let Some(content) = self.value(Attribute::Content) else {
+            return;
+        };
+        if self.is(Attribute::HttpEquiv, "refresh") {
+            // inside a frame it sends the frame elsewhere, not the page
+            let kind = if depth == 0 { Redirect } else { Requisite };
+            let url = match content {
+                Cow::Borrowed(text) => refresh(text).and_then(|refresh| refresh.url).map(Cow::Borrowed),
+                Cow::Owned(text) => refresh(&text)
+                    .and_then(|refresh| refresh.url)
+                    .map(|url| Cow::Owned(url.to_owned())),
+            };
+            if let Some(url) = url {
+                self.links.push(kind, url);
+            }
+        } else if self.is(Attribute::Name, "robots") {
+            let robots = Robots::of(&content);
+            self.links.nofollow |= robots.nofollow;
+            self.links.noindex |= robots.noindex;
+        } else if [Attribute::Property, Attribute::Name]
+            .into_iter()
+            .any(|name| self.is_preview(name))
+            || self.is(Attribute::Itemprop, "image")
+        {
+            self.links.push(Requisite, content);
+        }
+    }
+
+    /// Whether a meta names a picture, film or sound that is shown for the page (Open Graph, Twitter cards, tiles).
+    fn is_preview(&self, attribute: Attribute) -> bool {
+        let Some(name) = self.value(attribute) else {
+            return false;
+        };
+        let name = name.trim().to_ascii_lowercase();
+        let stem = [":secure_url", ":url", ":src"]
+            .into_iter()
+            .find_map(|end| name.strip_suffix(end))
+            .unwrap_or(&name);
+        matches!(
+            stem,
+            "og:image" | "og:video" | "og:audio" | "twitter:image" | "msapplication-tileimage"
+        )
+    }
+
+    /// A document of its own: with a base, its links stand apart; without, they are the page's.
+    fn srcdoc(&mut self, depth: u32) {
+        if depth == MAX_SRCDOC_DEPTH {
+            return;
+        }
+        let Some(document) = self.value(Attribute::Srcdoc) else {
+            return;
+        };
+        let mut inside = Links {
+            outside: self.links.counted(),
+            ..Links::default()
+        };
+        match document {
+            Cow::Borrowed(text) => {
+                scan(text, Syntax::Html, depth + 1, &mut inside);
+                self.links.adopt(inside);
+            }
+            Cow::Owned(text) => {
+                let mut inside_own = inside;
+                scan_owned(&text, depth + 1, &mut inside_own);
+                self.links.adopt(inside_own);
+            }
+        }
+    }
+
+    /// Attributes that mean the same on every element. Those from `data-` on are read by scripts that load later;
+    /// what is clearly no address there (JSON, markup) is left.
+    fn any_element(&mut self) {
+        if let Some(style) = self.value(Attribute::Style) {
+            self.links.push_css(style, Place::Attribute);
+        }
+        for attribute in [
+            Attribute::DataSrc,
+            Attribute::DataBg,
+            Attribute::DataOriginal,
+            Attribute::DataLazySrc,
+            Attribute::DataFullSrc,
+            Attribute::DataPoster,
+        ] {
+            let Some(value) = self.value(attribute) else { continue };
+            if value.trim_start().starts_with("url(") {
+                self.links.push_css(value, Place::Attribute);
+            } else if !value.contains(['{', '<', '[']) {
+                self.links.push(Requisite, value);
+            }
+        }
+        for attribute in [
+            Attribute::DataSrcset,
+            Attribute::DataLazySrcset,
+            Attribute::DataOriginalSet,
+        ] {
+            self.srcset(attribute);
+        }
+    }
+}
+
+/// The links of a document that does not outlive this call.
+fn scan_owned(text: &str, depth: u32, links: &mut Links<'_>) {
+    let mut inside = Links {
+        outside: links.outside,
+        ..Links::default()
+    };
+    scan(text, Syntax::Html, depth, &mut inside);
+    *links = inside.into_owned();
+}

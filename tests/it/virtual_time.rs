@@ -1,0 +1,517 @@
+//! Whole crawls in virtual time over a web made of arithmetic, killed at numbered steps.
+//!
+//! The real shard, ledger, checkpoint and loop run over a disk and a store in memory that know what a kill and what a
+//! power cut leave behind. A schedule is a seed: it chooses the web, the number of workers and the steps at which the
+//! process dies. After the last run the archive must hold every reachable URL exactly once, and no host may ever have
+//! been asked too early, over all runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crawler::archive::read::members;
+use crawler::archive::warc::WarcInfo;
+use crawler::clock::Time;
+use crawler::crawl::{self, Doors, End, Outcome, Place, Plan};
+use crawler::disk::{Append, Disk, Memory};
+use crawler::fetch::{FetchError, FetchErrorKind, Fetcher, Request, Response};
+use crawler::ledger::ArchiveSettings;
+use crawler::politeness::Patience;
+use crawler::scope::{Scope, ScopeKind};
+use crawler::seen::Kind;
+use crawler::shard::Settings;
+use crawler::store::{Batch, MemoryStore, Row, Store, Table};
+use crawler::url::{CrawlUrl, Identity};
+use tokio::sync::{Notify, watch};
+
+/// A small generator, so that a schedule is one number.
+#[derive(Clone)]
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.roll() % n
+    }
+}
+
+// ---------------------------------------------------------------- the web
+
+const DELAY: Duration = Duration::from_millis(100);
+const SLOW_HOST_DELAY: Duration = Duration::from_millis(1_500);
+
+/// Pages `0..pages` spread over hosts; links, statuses and robots.txt follow from the numbers.
+#[derive(Clone)]
+struct Web {
+    seed: u64,
+    pages: u64,
+    hosts: u64,
+    log: Arc<Mutex<Vec<Visit>>>,
+    tries: Arc<Mutex<BTreeMap<String, u32>>>,
+    /// The process that asks is dead: what it still does in memory never leaves the machine.
+    dead: Arc<AtomicBool>,
+    anchor: Time,
+    started: tokio::time::Instant,
+}
+
+#[derive(Clone, Debug)]
+struct Visit {
+    host: String,
+    url: String,
+    start: Time,
+    end: Option<Time>,
+}
+
+impl Web {
+    fn url(&self, page: u64) -> String {
+        format!("http://h{}.test/p{page}", page % self.hosts)
+    }
+
+    fn links(&self, page: u64) -> Vec<u64> {
+        let mut dice = Dice(self.seed ^ page.wrapping_mul(77));
+        (0..dice.below(5)).map(|_| dice.below(self.pages)).chain([page + 1].into_iter().filter(|n| *n < self.pages)).collect()
+    }
+
+    fn is_disallowed(&self, page: u64) -> bool {
+        page % 11 == 7
+    }
+
+    fn is_redirect(&self, page: u64) -> bool {
+        page % 9 == 4
+    }
+
+    /// Fails once with 503, then answers.
+    fn is_shy(&self, page: u64) -> bool {
+        page % 13 == 6
+    }
+
+    /// What a whole crawl archives, by plain search.
+    fn reachable(&self) -> BTreeSet<String> {
+        let mut seen = BTreeSet::from([0]);
+        let mut queue = vec![0];
+        let mut archived = BTreeSet::new();
+        while let Some(page) = queue.pop() {
+            if self.is_disallowed(page) {
+                continue;
+            }
+            archived.insert(self.url(page));
+            for link in self.links(page) {
+                if seen.insert(link) {
+                    queue.push(link);
+                }
+            }
+        }
+        archived
+    }
+
+    fn delay(host: &str) -> Duration {
+        if host == "h0.test" { SLOW_HOST_DELAY } else { DELAY }
+    }
+
+    fn now(&self) -> Time {
+        self.anchor + self.started.elapsed()
+    }
+
+    fn answer(&self, url: &CrawlUrl) -> (u16, Vec<(String, Vec<u8>)>, String) {
+        let html = vec![("content-type".to_owned(), b"text/html".to_vec())];
+        if url.path() == "/robots.txt" {
+            let rules: String = (0..self.pages)
+                .filter(|page| self.is_disallowed(*page) && url.host() == format!("h{}.test", page % self.hosts))
+                .map(|page| format!("Disallow: /p{page}$\n"))
+                .collect();
+            let delay = if url.host() == "h0.test" { "Crawl-delay: 1.5\n" } else { "" };
+            return (200, Vec::new(), format!("User-agent: *\n{delay}{rules}"));
+        }
+        let page: u64 = url.path().trim_start_matches("/p").parse().unwrap_or(0);
+        if self.is_shy(page) {
+            let mut tries = self.tries.lock().unwrap();
+            let tries = tries.entry(url.href().to_owned()).or_default();
+            *tries += 1;
+            if *tries == 1 {
+                return (503, vec![("retry-after".to_owned(), b"1".to_vec())], String::new());
+            }
+        }
+        if self.is_redirect(page) {
+            // a redirect has one link, its target; the others hang on the page after
+            let target = self.url(self.links(page).first().copied().unwrap_or(0));
+            let body = self.links(page).iter().map(|n| format!("<a href='{}'>x</a>", self.url(*n))).collect();
+            let mut headers = html;
+            headers.push(("location".to_owned(), target.into_bytes()));
+            return (302, headers, body);
+        }
+        let links: String = self.links(page).iter().map(|n| format!("<a href='{}'>{n}</a>", self.url(*n))).collect();
+        (200, html, format!("<title>{page}</title>{links}"))
+    }
+}
+
+impl Fetcher for Web {
+    async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
+        let url = request.url;
+        let started = self.now();
+        if self.dead.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
+        let number = {
+            let mut log = self.log.lock().unwrap();
+            log.push(Visit { host: url.host().to_owned(), url: url.href().to_owned(), start: started, end: None });
+            log.len() - 1
+        };
+        let took = Duration::from_millis(1 + url.href().len() as u64 % 7 * 5);
+        tokio::time::sleep(took).await;
+        if self.dead.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
+        self.log.lock().unwrap()[number].end = Some(self.now());
+        if url.host() == "dead.test" {
+            let detail = "dead.test: refused".to_owned();
+            return Err(FetchError { kind: FetchErrorKind::Connect, detail, started, took });
+        }
+        let (status, headers, body) = self.answer(&url);
+        let mut head = format!("HTTP/1.1 {status} X\r\n").into_bytes();
+        for (name, value) in &headers {
+            head.extend([name.as_bytes(), b": ", value, b"\r\n"].concat());
+        }
+        head.extend(b"\r\n");
+        Ok(Response {
+            status,
+            head,
+            headers,
+            body: body.into_bytes().into(),
+            truncated: None,
+            remote: None,
+            request_head: format!("GET {} HTTP/1.1\r\n\r\n", url.path_and_query()).into_bytes(),
+            started,
+            took,
+        })
+    }
+}
+
+// ---------------------------------------------------------------- a disk and a store that die at a step
+
+/// Counts the steps of disk and store together; at a chosen one keeps what a crash would leave.
+struct Fuse {
+    disk: Memory,
+    store: MemoryStore,
+    steps: AtomicUsize,
+    at: usize,
+    power_cut: Option<u64>,
+    left: Mutex<Option<(Memory, MemoryStore)>>,
+    blown: Notify,
+    dead: Arc<AtomicBool>,
+}
+
+impl Fuse {
+    /// Called before each change.
+    fn step(&self) {
+        let step = self.steps.fetch_add(1, Ordering::SeqCst);
+        if step != self.at {
+            return;
+        }
+        let left = match self.power_cut {
+            None => (self.disk.after_kill(), self.store.after_kill()),
+            Some(seed) => {
+                let mut dice = Dice(seed);
+                let keep = |loose: usize| usize::try_from(dice.below(loose as u64 + 1)).unwrap();
+                (self.disk.after_power_cut(keep), self.store.after_power_cut())
+            }
+        };
+        *self.left.lock().unwrap() = Some(left);
+        self.dead.store(true, Ordering::SeqCst);
+        self.blown.notify_one();
+    }
+}
+
+struct FusedFile(Box<dyn Append>, Arc<Fuse>);
+
+impl Append for FusedFile {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        // a kill can fall between two parts of one write
+        let (first, second) = bytes.split_at(bytes.len() / 2);
+        self.1.step();
+        self.0.append(first)?;
+        self.1.step();
+        self.0.append(second)
+    }
+    fn sync(&mut self) -> io::Result<()> {
+        self.1.step();
+        self.0.sync()
+    }
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+    fn truncate(&mut self, len: u64) -> io::Result<()> {
+        self.1.step();
+        self.0.truncate(len)
+    }
+}
+
+struct FusedDisk(Arc<Fuse>);
+
+impl Disk for FusedDisk {
+    fn append(&self, name: &str) -> io::Result<Box<dyn Append>> {
+        self.0.step();
+        Ok(Box::new(FusedFile(self.0.disk.append(name)?, Arc::clone(&self.0))))
+    }
+    fn read(&self, name: &str) -> io::Result<Option<Box<dyn Read + Send>>> {
+        self.0.disk.read(name)
+    }
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.0.step();
+        self.0.disk.rename(from, to)
+    }
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.0.step();
+        self.0.disk.remove(name)
+    }
+    fn list(&self, folder: &str) -> io::Result<Vec<String>> {
+        self.0.disk.list(folder)
+    }
+    fn root(&self) -> Option<&Path> {
+        None
+    }
+}
+
+struct FusedStore(MemoryStore, Arc<Fuse>);
+
+impl Store for FusedStore {
+    fn get(&self, table: Table, key: &[u8]) -> io::Result<Option<Vec<u8>>> {
+        self.0.get(table, key)
+    }
+    fn range(&self, table: Table, after: &[u8], inclusive: bool, prefix: &[u8], limit: usize) -> io::Result<Vec<Row>> {
+        self.0.range(table, after, inclusive, prefix, limit)
+    }
+    fn commit(&mut self, batch: Batch, sync: bool) -> io::Result<()> {
+        self.1.step();
+        self.0.commit(batch, sync)?;
+        self.1.step();
+        Ok(())
+    }
+}
+
+// ---------------------------------------------------------------- a schedule
+
+fn plan(dice: &mut Dice, seeds: &[&str]) -> Plan {
+    let identity = Identity::default();
+    Plan {
+        shard: Settings {
+            patience: Patience {
+                delay: DELAY,
+                max_wait: Duration::from_secs(30),
+                backoff_base: Duration::from_millis(200),
+                max_failures: 5,
+                global_rate: None,
+            },
+            robots: true,
+            agent: "crawler".to_owned(),
+            per_host: 1,
+            retries: 2,
+            max_pages_per_host: None,
+        },
+        concurrency: usize::try_from(1 + dice.below(8)).unwrap(),
+        seeds: seeds.iter().map(|seed| CrawlUrl::parse(seed, &identity).unwrap()).collect(),
+        scope: Scope::new(ScopeKind::Any, &[], &[], None).unwrap(),
+        requisites: true,
+        archive: Some(ArchiveSettings { prefix: "t".to_owned(), size: 4_000, info: WarcInfo::default() }),
+        fields: None,
+        max_decoded: 1 << 20,
+        seen: Kind::Bloom,
+        // so small that it grows on the way
+        seen_size: (10 + dice.below(60), 1e-6),
+        checkpoint_every: Duration::from_millis(200 + dice.below(2_000)),
+        max_pages: None,
+        max_bytes: None,
+        max_time: None,
+    }
+}
+
+struct Run {
+    outcome: Option<Outcome>,
+    end: Time,
+    disk: Memory,
+    store: MemoryStore,
+}
+
+/// One run of the process, from what the last one left to its end or its death at a step.
+fn run(plan: Plan, web: &Web, disk: Memory, store: MemoryStore, start: Time, death: Option<(usize, Option<u64>)>) -> Run {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let (at, power_cut) = death.unwrap_or((usize::MAX, None));
+    let fuse = Arc::new(Fuse {
+        disk: disk.clone(),
+        store: store.clone(),
+        steps: AtomicUsize::new(0),
+        at,
+        power_cut,
+        left: Mutex::new(None),
+        blown: Notify::new(),
+        dead: Arc::default(),
+    });
+    let (outcome, end) = runtime.block_on(async {
+        let mut web = web.clone();
+        web.anchor = start;
+        web.started = tokio::time::Instant::now();
+        web.dead = Arc::clone(&fuse.dead);
+        let doors = Doors {
+            web: Arc::new(web.clone()),
+            store: Box::new(FusedStore(store.clone(), Arc::clone(&fuse))),
+            disk: Arc::new(FusedDisk(Arc::clone(&fuse))),
+            place: Place::Task,
+            now: start,
+        };
+        let (view, _watch) = watch::channel(None);
+        let (_stop, stop) = watch::channel(None);
+        let outcome = tokio::select! {
+            biased;
+            () = fuse.blown.notified() => None,
+            () = tokio::time::sleep(MAX_RUN) => panic!("no end in sight: {:#?}", *view.borrow()),
+            outcome = crawl::crawl(plan, doors, &view, stop) => Some(outcome.expect("the crawl runs")),
+        };
+        (outcome, web.now())
+    });
+    drop(runtime);
+    let left = fuse.left.lock().unwrap().take();
+    let (disk, store) = match (&outcome, left) {
+        (None, Some(left)) => left,
+        (Some(_), _) => (disk, store),
+        (None, None) => unreachable!("ended without an end"),
+    };
+    Run { outcome, end, disk, store }
+}
+
+fn archived(disk: &Memory) -> Vec<String> {
+    let mut urls = Vec::new();
+    for name in disk.list("archive").unwrap() {
+        assert!(!name.ends_with(".open"), "{name} is not closed");
+        let bytes = disk.bytes(&format!("archive/{name}")).unwrap();
+        for record in members(io::Cursor::new(bytes), 1 << 20) {
+            let record = record.unwrap_or_else(|damage| panic!("{name}: {damage:?}"));
+            assert!(record.wrong_digests().is_empty(), "{name}: digests");
+            if matches!(record.kind(), "response" | "revisit") {
+                urls.push(record.header("WARC-Target-URI").unwrap().to_owned());
+            }
+        }
+    }
+    urls
+}
+
+/// The smallest room between requests, as the web saw it, against what each host was owed.
+fn check_politeness(log: &[Visit], context: &str) {
+    let mut last: BTreeMap<&str, (Time, Option<Duration>)> = BTreeMap::new();
+    let mut rules_known: BTreeSet<&str> = BTreeSet::new();
+    for visit in log {
+        if let Some((end, _)) = last.get(visit.host.as_str()) {
+            // before its robots.txt was read a host is owed the default delay
+            let owed = if rules_known.contains(visit.host.as_str()) { Web::delay(&visit.host) } else { DELAY };
+            let gap = visit.start.since(*end);
+            assert!(visit.start >= *end, "{context}: two requests in flight at {}: {visit:?}", visit.host);
+            assert!(gap >= owed, "{context}: {} was asked {gap:?} after its last answer: {visit:?}", visit.host);
+        }
+        last.insert(&visit.host, (visit.end.expect("every visit has its end"), None));
+        if visit.url.ends_with("/robots.txt") {
+            rules_known.remove(visit.host.as_str());
+        } else {
+            rules_known.insert(&visit.host);
+        }
+    }
+}
+
+/// A crawl that is not done by then (in virtual time) never will be.
+const MAX_RUN: Duration = Duration::from_secs(7_200);
+
+/// Plays a schedule; returns how often the process died.
+fn play(schedule: u64) -> usize {
+    let mut dice = Dice(schedule);
+    let web = Web {
+        seed: dice.roll(),
+        pages: 10 + dice.below(50),
+        hosts: 1 + dice.below(4),
+        log: Arc::default(),
+        tries: Arc::default(),
+        dead: Arc::default(),
+        anchor: Time(0),
+        started: {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+            runtime.block_on(async { tokio::time::Instant::now() })
+        },
+    };
+    let context = format!("schedule {schedule}");
+    let (mut disk, mut store) = (Memory::default(), MemoryStore::default());
+    let mut now = Time(1_700_000_000_000_000);
+    let mut deaths = 0;
+    let planned = dice.below(5);
+    let first = plan(&mut dice, &["http://h0.test/p0"]);
+    let (concurrency, seen_size, every) = (first.concurrency, first.seen_size, first.checkpoint_every);
+    loop {
+        let mut plan = plan(&mut dice.clone(), &["http://h0.test/p0"]);
+        (plan.concurrency, plan.seen_size, plan.checkpoint_every) = (concurrency, seen_size, every);
+        let death = (deaths < planned).then(|| {
+            let at = usize::try_from(dice.below(400)).unwrap();
+            let power_cut = (dice.below(3) == 0).then(|| dice.roll());
+            (at, power_cut)
+        });
+        let run = run(plan, &web, disk, store, now, death);
+        for visit in web.log.lock().unwrap().iter_mut() {
+            visit.end.get_or_insert(run.end);
+        }
+        (disk, store) = (run.disk, run.store);
+        now = run.end + Duration::from_micros(1 + dice.below(50_000));
+        if let Some(outcome) = run.outcome {
+            assert_eq!(outcome.end, End::Finished, "{context}");
+            assert!(outcome.last.counters.balanced(), "{context}: {:?}", outcome.last.counters);
+            assert_eq!(outcome.last.counters.urls.pending, 0, "{context}");
+            assert_eq!(outcome.last.counters.politeness_violations, 0, "{context}");
+            break;
+        }
+        deaths += 1;
+    }
+    let urls = archived(&disk);
+    let pages: Vec<&String> = urls.iter().filter(|url| !url.ends_with("/robots.txt")).collect();
+    let once: BTreeSet<String> = pages.iter().map(|url| (*url).clone()).collect();
+    let reachable = web.reachable();
+    let missing: Vec<_> = reachable.difference(&once).collect();
+    let extra: Vec<_> = once.difference(&reachable).collect();
+    assert!(missing.is_empty() && extra.is_empty(), "{context}: missing {missing:?}, extra {extra:?}");
+    assert_eq!(pages.len(), once.len(), "{context}: a page is archived twice");
+    check_politeness(&web.log.lock().unwrap(), &context);
+    usize::try_from(deaths).unwrap()
+}
+
+/// Schedules played in one run of the tests.
+const SCHEDULES: u64 = 1_500;
+
+#[test]
+fn thousands_of_deaths_lose_nothing_and_fetch_nothing_twice() {
+    let deaths = AtomicUsize::new(0);
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let schedule = next.fetch_add(1, Ordering::SeqCst) as u64;
+                    if schedule >= SCHEDULES {
+                        return;
+                    }
+                    deaths.fetch_add(play(schedule), Ordering::SeqCst);
+                }
+            });
+        }
+    });
+    let deaths = deaths.into_inner();
+    println!("{SCHEDULES} schedules, {deaths} deaths");
+    assert!(deaths > 2_000, "only {deaths} deaths: the schedules are too tame");
+}
+
+#[test]
+fn debug_one() {
+    let n: u64 = std::env::var("SCHEDULE").unwrap().parse().unwrap();
+    println!("{}", play(n));
+}
