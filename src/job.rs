@@ -10,6 +10,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ pub const MAX_BESIDE: u32 = 10_000;
 
 const FOLDERS: [&str; 4] = ["archive", "indexes", "logs", "state"];
 /// Names that only a job has: a folder with one of them but no version is a damaged job, or not ours.
-const OWN_NAMES: [&str; 7] = [
+const OWN_NAMES: [&str; 8] = [
     "archive",
     "indexes",
     "logs",
@@ -30,6 +31,7 @@ const OWN_NAMES: [&str; 7] = [
     "config.toml",
     "report.json",
     "report.html",
+    "pages.jsonl",
 ];
 const VERSION_FILE: &str = "state/VERSION";
 const LOCK_FILE: &str = "state/lock";
@@ -42,7 +44,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(50);
 /// Longest version or lock file that is read, bytes.
 const MAX_MARK_BYTES: u64 = 64;
 
-/// Why a job folder cannot be used. Nothing in it was changed.
+/// Why a job folder cannot be used. No file in it but the lock was changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JobError {
@@ -115,18 +117,15 @@ pub struct Job {
 /// in it, else the first free of `dir-2`, `dir-3` ...; nothing is ever deleted.
 ///
 /// # Errors
-/// [`JobError`]; nothing in the folder was changed then.
+/// [`JobError`]; no file but the lock was changed then.
 pub fn open(dir: &Path, fresh: bool) -> Result<Job, JobError> {
     let mut notes = Vec::new();
     let dir = if fresh { free_folder(dir)? } else { dir.to_path_buf() };
-    let known = check_version(&dir)?;
+    check_version(&dir)?;
     make_folder(&dir.join("state"))?;
     let lock = lock(&dir)?;
-    // another process may have made or ended the job since the first look
-    let mut known = known || check_version(&dir)?;
-    if dir.join(FINISHED).exists() {
-        return Err(JobError::Finished { dir });
-    }
+    // once more: another process may have made the job, or put it aside, since the first look
+    let mut known = check_version(&dir)?;
     let lock = if known && dir.join(UNREACHED).exists() {
         let aside = set_aside(&dir)?;
         notes.push(format!(
@@ -137,6 +136,8 @@ pub fn open(dir: &Path, fresh: bool) -> Result<Job, JobError> {
         drop(lock);
         make_folder(&dir.join("state"))?;
         self::lock(&dir)?
+    } else if dir.join(FINISHED).exists() {
+        return Err(JobError::Finished { dir });
     } else {
         lock
     };
@@ -247,20 +248,22 @@ fn lock(dir: &Path) -> Result<File, JobError> {
         path: path.clone(),
         source,
     };
-    let mut file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&path)
-        .map_err(failed)?;
     for _ in 0..LOCK_TRIES {
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(failed)?;
         match file.try_lock() {
-            Ok(()) => {
+            Ok(()) if is_at(&file, &path) => {
                 file.set_len(0).map_err(failed)?;
                 writeln!(file, "{}", std::process::id()).map_err(failed)?;
                 return Ok(file);
             }
+            // whoever held it put it aside: it guards nothing any more
+            Ok(()) => {}
             Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
             Err(TryLockError::Error(source)) => return Err(failed(source)),
         }
@@ -271,6 +274,15 @@ fn lock(dir: &Path) -> Result<File, JobError> {
         dir: dir.to_path_buf(),
         pid,
     })
+}
+
+/// Is the open file the one that the path names now?
+fn is_at(file: &File, path: &Path) -> bool {
+    let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+    match (file.metadata(), fs::metadata(path)) {
+        (Ok(open), Ok(named)) => identity(open) == identity(named),
+        _ => false,
+    }
 }
 
 fn read_mark(path: &Path) -> io::Result<String> {
@@ -378,6 +390,18 @@ mod tests {
     }
 
     #[test]
+    fn a_lock_that_was_put_aside_guards_nothing() {
+        let (_home, dir) = home();
+        let _held = open(&dir, false).unwrap();
+        fs::rename(dir.join(LOCK_FILE), dir.join("state/old")).unwrap();
+        let old = File::open(dir.join("state/old")).unwrap();
+        assert!(!is_at(&old, &dir.join(LOCK_FILE)));
+        assert!(is_at(&old, &dir.join("state/old")));
+        let _second = open(&dir, false).unwrap();
+        assert!(matches!(open(&dir, false), Err(JobError::Locked { .. })));
+    }
+
+    #[test]
     fn an_unknown_version_is_refused_and_nothing_is_touched() {
         let (_home, dir) = home();
         fs::create_dir_all(dir.join("state")).unwrap();
@@ -474,8 +498,9 @@ mod tests {
             "first"
         );
         assert!(!dir.join("logs/crawl.log").exists());
-        // a stop in the middle of moving is made good by the next run
+        // a stop in the middle of moving is made good by the next run, and an end without a seed is no end
         job.mark_unreached().unwrap();
+        job.mark_finished().unwrap();
         drop(job);
         fs::create_dir(dir.join("unreached-2")).unwrap();
         fs::rename(dir.join("archive"), dir.join("unreached-2/archive")).unwrap();

@@ -47,12 +47,12 @@ fn advice(reason: &str) -> &'static str {
 pub fn text(outcome: &Outcome, verdict: &Verdict, job: &Path) -> String {
     let counters = &outcome.last.counters;
     let (urls, links, seen) = (&counters.urls, &counters.links, &outcome.last.seen);
-    let mut out = format!(
-        "crawl {}: {} ({}",
-        verdict.state,
-        verdict.reason,
-        span(outcome.last.wall)
-    );
+    let state = if verdict.state == "limit" {
+        "stopped at a limit"
+    } else {
+        verdict.state
+    };
+    let mut out = format!("crawl {state}: {} ({}", verdict.reason, span(outcome.last.wall));
     if outcome.runs > 1 {
         let _ = write!(out, " in {} runs", outcome.runs);
     }
