@@ -10,6 +10,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -22,7 +23,16 @@ pub const MAX_BESIDE: u32 = 10_000;
 
 const FOLDERS: [&str; 4] = ["archive", "indexes", "logs", "state"];
 /// Names that only a job has: a folder with one of them but no version is a damaged job, or not ours.
-const OWN_NAMES: [&str; 7] = ["archive", "indexes", "logs", "state", "config.toml", "report.json", "report.html"];
+const OWN_NAMES: [&str; 8] = [
+    "archive",
+    "indexes",
+    "logs",
+    "state",
+    "config.toml",
+    "report.json",
+    "report.html",
+    "pages.jsonl",
+];
 const VERSION_FILE: &str = "state/VERSION";
 const LOCK_FILE: &str = "state/lock";
 const FINISHED: &str = "state/finished";
@@ -34,7 +44,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(50);
 /// Longest version or lock file that is read, bytes.
 const MAX_MARK_BYTES: u64 = 64;
 
-/// Why a job folder cannot be used. Nothing in it was changed.
+/// Why a job folder cannot be used. No file in it but the lock was changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JobError {
@@ -107,25 +117,27 @@ pub struct Job {
 /// in it, else the first free of `dir-2`, `dir-3` ...; nothing is ever deleted.
 ///
 /// # Errors
-/// [`JobError`]; nothing in the folder was changed then.
+/// [`JobError`]; no file but the lock was changed then.
 pub fn open(dir: &Path, fresh: bool) -> Result<Job, JobError> {
     let mut notes = Vec::new();
     let dir = if fresh { free_folder(dir)? } else { dir.to_path_buf() };
-    let known = check_version(&dir)?;
+    check_version(&dir)?;
     make_folder(&dir.join("state"))?;
     let lock = lock(&dir)?;
-    // another process may have made or ended the job since the first look
-    let mut known = known || check_version(&dir)?;
-    if dir.join(FINISHED).exists() {
-        return Err(JobError::Finished { dir });
-    }
+    // once more: another process may have made the job, or put it aside, since the first look
+    let mut known = check_version(&dir)?;
     let lock = if known && dir.join(UNREACHED).exists() {
         let aside = set_aside(&dir)?;
-        notes.push(format!("the last run fetched no seed; it begins anew, its files are in {}", aside.display()));
+        notes.push(format!(
+            "the last run fetched no seed; it begins anew, its files are in {}",
+            aside.display()
+        ));
         known = false;
         drop(lock);
         make_folder(&dir.join("state"))?;
         self::lock(&dir)?
+    } else if dir.join(FINISHED).exists() {
+        return Err(JobError::Finished { dir });
     } else {
         lock
     };
@@ -136,7 +148,12 @@ pub fn open(dir: &Path, fresh: bool) -> Result<Job, JobError> {
     for folder in FOLDERS {
         make_folder(&dir.join(folder))?;
     }
-    Ok(Job { dir, resumed: known, notes, _lock: lock })
+    Ok(Job {
+        dir,
+        resumed: known,
+        notes,
+        _lock: lock,
+    })
 }
 
 impl Job {
@@ -166,17 +183,25 @@ impl Job {
 }
 
 fn write(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), JobError> {
-    publish(&Folder::new(dir.to_path_buf()), name, bytes)
-        .map_err(|source| JobError::Write { path: dir.join(name), source })
+    publish(&Folder::new(dir.to_path_buf()), name, bytes).map_err(|source| JobError::Write {
+        path: dir.join(name),
+        source,
+    })
 }
 
 fn make_folder(path: &Path) -> Result<(), JobError> {
-    fs::create_dir_all(path).map_err(|source| JobError::Write { path: path.to_path_buf(), source })
+    fs::create_dir_all(path).map_err(|source| JobError::Write {
+        path: path.to_path_buf(),
+        source,
+    })
 }
 
 /// Is there a job of our version? False if there is none yet.
 fn check_version(dir: &Path) -> Result<bool, JobError> {
-    let damaged = |what: &str| JobError::Damaged { dir: dir.to_path_buf(), what: what.to_owned() };
+    let damaged = |what: &str| JobError::Damaged {
+        dir: dir.to_path_buf(),
+        what: what.to_owned(),
+    };
     let text = match read_mark(&dir.join(VERSION_FILE)) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return check_empty(dir).map(|()| false),
@@ -185,7 +210,10 @@ fn check_version(dir: &Path) -> Result<bool, JobError> {
     };
     match text.trim().parse::<u32>() {
         Ok(VERSION) => Ok(true),
-        Ok(other) => Err(JobError::UnknownVersion { dir: dir.to_path_buf(), found: other.to_string() }),
+        Ok(other) => Err(JobError::UnknownVersion {
+            dir: dir.to_path_buf(),
+            found: other.to_string(),
+        }),
         Err(_) => Err(damaged(&format!("{VERSION_FILE} is not a number"))),
     }
 }
@@ -198,36 +226,63 @@ fn check_empty(dir: &Path) -> Result<(), JobError> {
         let begun = name == "state" && only_lock(&path);
         if path.exists() && !begun {
             let what = format!("it holds {name} but no {VERSION_FILE}");
-            return Err(JobError::Damaged { dir: dir.to_path_buf(), what });
+            return Err(JobError::Damaged {
+                dir: dir.to_path_buf(),
+                what,
+            });
         }
     }
     Ok(())
 }
 
 fn only_lock(state: &Path) -> bool {
-    let Ok(mut entries) = fs::read_dir(state) else { return false };
+    let Ok(mut entries) = fs::read_dir(state) else {
+        return false;
+    };
     entries.all(|entry| entry.is_ok_and(|entry| ["lock", "VERSION.tmp"].iter().any(|name| entry.file_name() == *name)))
 }
 
 fn lock(dir: &Path) -> Result<File, JobError> {
     let path = dir.join(LOCK_FILE);
-    let failed = |source| JobError::Write { path: path.clone(), source };
-    let mut file =
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+    let failed = |source| JobError::Write {
+        path: path.clone(),
+        source,
+    };
     for _ in 0..LOCK_TRIES {
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(failed)?;
         match file.try_lock() {
-            Ok(()) => {
+            Ok(()) if is_at(&file, &path) => {
                 file.set_len(0).map_err(failed)?;
                 writeln!(file, "{}", std::process::id()).map_err(failed)?;
                 return Ok(file);
             }
+            // whoever held it put it aside: it guards nothing any more
+            Ok(()) => {}
             Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
             Err(TryLockError::Error(source)) => return Err(failed(source)),
         }
     }
     let pid = read_mark(&path).map(|text| text.trim().to_owned()).unwrap_or_default();
     let pid = if pid.is_empty() { "(unknown)".to_owned() } else { pid };
-    Err(JobError::Locked { dir: dir.to_path_buf(), pid })
+    Err(JobError::Locked {
+        dir: dir.to_path_buf(),
+        pid,
+    })
+}
+
+/// Is the open file the one that the path names now?
+fn is_at(file: &File, path: &Path) -> bool {
+    let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+    match (file.metadata(), fs::metadata(path)) {
+        (Ok(open), Ok(named)) => identity(open) == identity(named),
+        _ => false,
+    }
 }
 
 fn read_mark(path: &Path) -> io::Result<String> {
@@ -239,7 +294,10 @@ fn read_mark(path: &Path) -> io::Result<String> {
 /// `dir` if nothing is in it, else the first name beside it that is free. The folder is made, so that two processes
 /// cannot choose the same.
 fn free_folder(dir: &Path) -> Result<PathBuf, JobError> {
-    let failed = |path: &Path, source| JobError::Write { path: path.to_path_buf(), source };
+    let failed = |path: &Path, source| JobError::Write {
+        path: path.to_path_buf(),
+        source,
+    };
     let empty = match fs::read_dir(dir) {
         Ok(mut entries) => entries.next().is_none(),
         Err(error) => error.kind() == io::ErrorKind::NotFound,
@@ -247,7 +305,9 @@ fn free_folder(dir: &Path) -> Result<PathBuf, JobError> {
     if empty {
         return Ok(dir.to_path_buf());
     }
-    let name = dir.file_name().ok_or_else(|| failed(dir, io::ErrorKind::InvalidInput.into()))?;
+    let name = dir
+        .file_name()
+        .ok_or_else(|| failed(dir, io::ErrorKind::InvalidInput.into()))?;
     for number in 2..=MAX_BESIDE {
         let mut beside = name.to_os_string();
         beside.push(format!("-{number}"));
@@ -258,20 +318,28 @@ fn free_folder(dir: &Path) -> Result<PathBuf, JobError> {
             Err(error) => return Err(failed(&beside, error)),
         }
     }
-    Err(failed(dir, io::Error::other(format!("{MAX_BESIDE} folders of this name are taken"))))
+    Err(failed(
+        dir,
+        io::Error::other(format!("{MAX_BESIDE} folders of this name are taken")),
+    ))
 }
 
 /// Moves what a run left that reached nothing into a folder of its own. The state goes last: until then the next
 /// attempt finds the mark and goes on.
 fn set_aside(dir: &Path) -> Result<PathBuf, JobError> {
-    let aside = (1..=MAX_BESIDE).map(|number| dir.join(format!("unreached-{number}"))).find(|path| !path.exists());
+    let aside = (1..=MAX_BESIDE)
+        .map(|number| dir.join(format!("unreached-{number}")))
+        .find(|path| !path.exists());
     let aside = aside.unwrap_or_else(|| dir.join("unreached"));
     make_folder(&aside)?;
     for name in OWN_NAMES.iter().filter(|name| **name != "state").chain(&["state"]) {
         let (from, to) = (dir.join(name), aside.join(name));
         match fs::rename(&from, &to) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(JobError::Write { path: from, source: error });
+                return Err(JobError::Write {
+                    path: from,
+                    source: error,
+                });
             }
             _ => {}
         }
@@ -297,7 +365,10 @@ mod tests {
         for folder in FOLDERS {
             assert!(dir.join(folder).is_dir(), "{folder}");
         }
-        assert_eq!(fs::read_to_string(dir.join(LOCK_FILE)).unwrap(), format!("{}\n", std::process::id()));
+        assert_eq!(
+            fs::read_to_string(dir.join(LOCK_FILE)).unwrap(),
+            format!("{}\n", std::process::id())
+        );
         job.write_settings("delay = \"1s\"\n").unwrap();
         drop(job);
         assert!(open(&dir, false).unwrap().resumed);
@@ -310,16 +381,35 @@ mod tests {
         let job = open(&dir, false).unwrap();
         let error = open(&dir, false).unwrap_err();
         assert_eq!(error.exit_code(), 2);
-        assert!(error.to_string().contains(&format!("process {}:", std::process::id())), "{error}");
+        assert!(
+            error.to_string().contains(&format!("process {}:", std::process::id())),
+            "{error}"
+        );
         drop(job);
         assert!(open(&dir, false).is_ok());
+    }
+
+    #[test]
+    fn a_lock_that_was_put_aside_guards_nothing() {
+        let (_home, dir) = home();
+        let _held = open(&dir, false).unwrap();
+        fs::rename(dir.join(LOCK_FILE), dir.join("state/old")).unwrap();
+        let old = File::open(dir.join("state/old")).unwrap();
+        assert!(!is_at(&old, &dir.join(LOCK_FILE)));
+        assert!(is_at(&old, &dir.join("state/old")));
+        let _second = open(&dir, false).unwrap();
+        assert!(matches!(open(&dir, false), Err(JobError::Locked { .. })));
     }
 
     #[test]
     fn an_unknown_version_is_refused_and_nothing_is_touched() {
         let (_home, dir) = home();
         fs::create_dir_all(dir.join("state")).unwrap();
-        for (text, code, words) in [("2\n", 1, "format version 2"), ("new\n", 1, "is not a number"), ("", 1, "number")] {
+        for (text, code, words) in [
+            ("2\n", 1, "format version 2"),
+            ("new\n", 1, "is not a number"),
+            ("", 1, "number"),
+        ] {
             fs::write(dir.join(VERSION_FILE), text).unwrap();
             let error = open(&dir, false).unwrap_err();
             assert_eq!(error.exit_code(), code);
@@ -403,10 +493,14 @@ mod tests {
         let job = open(&dir, false).unwrap();
         assert!(!job.resumed);
         assert_eq!(job.notes.len(), 1);
-        assert_eq!(fs::read_to_string(dir.join("unreached-1/logs/crawl.log")).unwrap(), "first");
+        assert_eq!(
+            fs::read_to_string(dir.join("unreached-1/logs/crawl.log")).unwrap(),
+            "first"
+        );
         assert!(!dir.join("logs/crawl.log").exists());
-        // a stop in the middle of moving is made good by the next run
+        // a stop in the middle of moving is made good by the next run, and an end without a seed is no end
         job.mark_unreached().unwrap();
+        job.mark_finished().unwrap();
         drop(job);
         fs::create_dir(dir.join("unreached-2")).unwrap();
         fs::rename(dir.join("archive"), dir.join("unreached-2/archive")).unwrap();

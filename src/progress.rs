@@ -165,14 +165,17 @@ impl Pace {
     fn see(&mut self, at: Duration, fetched: u64) -> f64 {
         self.points.push_back((at, fetched));
         // the oldest point lies just beyond the span, so that slow crawls are measured too
-        while self.points.get(1).is_some_and(|(second, _)| at.saturating_sub(*second) >= NOW_SPAN)
+        while self
+            .points
+            .get(1)
+            .is_some_and(|(second, _)| at.saturating_sub(*second) >= NOW_SPAN)
             || self.points.len() > MAX_POINTS
         {
             self.points.pop_front();
         }
-        self.points
-            .front()
-            .map_or(0.0, |(from, count)| per_second(fetched.saturating_sub(*count), at.saturating_sub(*from)))
+        self.points.front().map_or(0.0, |(from, count)| {
+            per_second(fetched.saturating_sub(*count), at.saturating_sub(*from))
+        })
     }
 }
 
@@ -218,7 +221,10 @@ fn hint(snapshot: &Snapshot, pace: f64) -> Option<String> {
     }
     #[expect(clippy::cast_precision_loss, reason = "shown with two units")]
     let left = Duration::try_from_secs_f64(pending as f64 / pace).ok()?;
-    Some(format!("the queue lasts {}", span(Duration::from_secs(left.as_secs().max(1)))))
+    Some(format!(
+        "the queue lasts {}",
+        span(Duration::from_secs(left.as_secs().max(1)))
+    ))
 }
 
 #[cfg(test)]
@@ -233,7 +239,10 @@ mod tests {
         snapshot.hosts_active = 3;
         snapshot.hosts_resting = 1;
         let (work, state) = describe(&snapshot, 2.5);
-        assert_eq!(work, "40 pages, 2.50/s now, 4.00/s on average, 5 queued, 3 failed, 1.4 MiB");
+        assert_eq!(
+            work,
+            "40 pages, 2.50/s now, 4.00/s on average, 5 queued, 3 failed, 1.4 MiB"
+        );
         assert_eq!(
             state,
             "4 hosts (3 with work, 1 resting), 2 in flight, filter 5.0 % full, the queue lasts 2 s"
@@ -275,7 +284,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn it_ends_when_the_crawl_does() {
         let (sender, receiver) = watch::channel(None);
-        let shown = tokio::spawn(Screen { quiet: false, bars: None }.show(receiver));
+        let shown = tokio::spawn(
+            Screen {
+                quiet: false,
+                bars: None,
+            }
+            .show(receiver),
+        );
         sender.send(Some(outcome().last)).unwrap();
         tokio::time::sleep(Duration::from_secs(11)).await;
         assert!(!shown.is_finished());

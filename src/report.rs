@@ -45,7 +45,11 @@ impl Verdict {
     /// Judges an outcome.
     #[must_use]
     pub fn of(outcome: &Outcome) -> Self {
-        let verdict = |state, reason: &str, exit| Self { state, reason: reason.to_owned(), exit };
+        let verdict = |state, reason: &str, exit| Self {
+            state,
+            reason: reason.to_owned(),
+            exit,
+        };
         if !outcome.last.counters.balanced() {
             return verdict("failed", "the accounts do not add up", UNBALANCED);
         }
@@ -60,7 +64,11 @@ impl Verdict {
     /// The verdict on a crawl that an error ended.
     #[must_use]
     pub fn error(reason: String, exit: u8) -> Self {
-        Self { state: "failed", reason, exit }
+        Self {
+            state: "failed",
+            reason,
+            exit,
+        }
     }
 
     /// Is nothing left to resume?
@@ -154,7 +162,9 @@ impl<'a> Report<'a> {
             bytes: counters.bytes,
             seen: clean(outcome.last.seen),
             politeness: Politeness {
-                min_gap_s: counters.min_gap_us.map_or(0.0, |gap| seconds(Duration::from_micros(gap))),
+                min_gap_s: counters
+                    .min_gap_us
+                    .map_or(0.0, |gap| seconds(Duration::from_micros(gap))),
                 violations: counters.politeness_violations,
             },
             archive: Archive {
@@ -232,17 +242,42 @@ pub(crate) mod tests {
 
     /// An outcome with every account in use; also for the tests of the other views.
     pub(crate) fn outcome() -> Outcome {
-        let mut counters = Counters::default();
-        counters.links = LinkCounts { found: 100, malformed: 1, out_of_scope: 20, trap: 3, seen: 26, admitted: 50 };
-        counters.urls = UrlCounts { admitted: 50, fetched: 40, failed: 3, robots: 2, pending: 5 };
-        counters.bytes = ByteCounts { received: 1_500_000, decoded: 4_000_000, archived: 900_000 };
-        counters.records = RecordCounts { response: 39, request: 40, revisit: 1, metadata: 40, warcinfo: 1 };
-        counters.status = BTreeMap::from([(200, 38), (404, 2)]);
-        counters.mime = BTreeMap::from([("text/html".to_owned(), 30), ("image/png".to_owned(), 10)]);
-        counters.failures = BTreeMap::from([("dns".to_owned(), 1), ("timeout".to_owned(), 2)]);
-        counters.hosts = 4;
-        counters.archive_files = 1;
-        counters.min_gap_us = Some(1_000_250);
+        let counters = Counters {
+            links: LinkCounts {
+                found: 100,
+                malformed: 1,
+                out_of_scope: 20,
+                trap: 3,
+                seen: 26,
+                admitted: 50,
+            },
+            urls: UrlCounts {
+                admitted: 50,
+                fetched: 40,
+                failed: 3,
+                robots: 2,
+                pending: 5,
+            },
+            bytes: ByteCounts {
+                received: 1_500_000,
+                decoded: 4_000_000,
+                archived: 900_000,
+            },
+            records: RecordCounts {
+                response: 39,
+                request: 40,
+                revisit: 1,
+                metadata: 40,
+                warcinfo: 1,
+            },
+            status: BTreeMap::from([(200, 38), (404, 2)]),
+            mime: BTreeMap::from([("text/html".to_owned(), 30), ("image/png".to_owned(), 10)]),
+            failures: BTreeMap::from([("dns".to_owned(), 1), ("timeout".to_owned(), 2)]),
+            hosts: 4,
+            archive_files: 1,
+            min_gap_us: Some(1_000_250),
+            ..Counters::default()
+        };
         let seen = Account {
             kind: Kind::Bloom,
             capacity: 1_000,
@@ -278,7 +313,10 @@ pub(crate) mod tests {
             checkpoint_pause_max: Duration::from_micros(1_250),
             cpu_s: 0.123_456,
             peak_rss: 50 << 20,
-            seeds: vec![SeedOutcome { url: "http://a.test/".to_owned(), result: Ok(200) }],
+            seeds: vec![SeedOutcome {
+                url: "http://a.test/".to_owned(),
+                result: Ok(200),
+            }],
         }
     }
 
@@ -379,18 +417,42 @@ pub(crate) mod tests {
         };
         let no_seed = |outcome: &mut Outcome| {
             outcome.seeds[0].result = Err("name look-up failed".to_owned());
-            outcome.last.counters.urls = UrlCounts { admitted: 50, fetched: 0, failed: 50, robots: 0, pending: 0 };
+            outcome.last.counters.urls = UrlCounts {
+                admitted: 50,
+                fetched: 0,
+                failed: 50,
+                robots: 0,
+                pending: 0,
+            };
         };
         assert_eq!(verdict(|_| {}), ("finished", 0));
-        assert_eq!(verdict(|outcome| outcome.end = End::Limit("--max-pages 40".to_owned())), ("limit", 0));
-        assert_eq!(verdict(|outcome| outcome.end = End::Stopped(libc::SIGINT)), ("stopped", 130));
-        assert_eq!(verdict(|outcome| outcome.end = End::Stopped(libc::SIGTERM)), ("stopped", 143));
-        assert_eq!(verdict(|outcome| outcome.last.counters.urls.pending += 1), ("failed", 5));
+        assert_eq!(
+            verdict(|outcome| outcome.end = End::Limit("--max-pages 40".to_owned())),
+            ("limit", 0)
+        );
+        assert_eq!(
+            verdict(|outcome| outcome.end = End::Stopped(libc::SIGINT)),
+            ("stopped", 130)
+        );
+        assert_eq!(
+            verdict(|outcome| outcome.end = End::Stopped(libc::SIGTERM)),
+            ("stopped", 143)
+        );
+        assert_eq!(
+            verdict(|outcome| outcome.last.counters.urls.pending += 1),
+            ("failed", 5)
+        );
         assert_eq!(verdict(no_seed), ("failed", 4));
         // a seed that robots.txt forbids is no failure of the network
         let forbidden = |outcome: &mut Outcome| {
             outcome.seeds[0].result = Err("robots.txt".to_owned());
-            outcome.last.counters.urls = UrlCounts { admitted: 50, fetched: 0, failed: 49, robots: 1, pending: 0 };
+            outcome.last.counters.urls = UrlCounts {
+                admitted: 50,
+                fetched: 0,
+                failed: 49,
+                robots: 1,
+                pending: 0,
+            };
         };
         assert_eq!(verdict(forbidden), ("finished", 0));
     }
@@ -405,10 +467,17 @@ pub(crate) mod tests {
         assert_eq!(runs_before(folder.path()), 2);
         verdict.reason = "again".to_owned();
         write(folder.path(), &outcome, &verdict).unwrap();
-        let names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let names: Vec<_> = std::fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
         assert_eq!(names.len(), 2, "{names:?}");
         for name in ["report.json", "report.html"] {
-            assert!(std::fs::read_to_string(folder.path().join(name)).unwrap().contains("again"));
+            assert!(
+                std::fs::read_to_string(folder.path().join(name))
+                    .unwrap()
+                    .contains("again")
+            );
         }
     }
 }

@@ -50,7 +50,7 @@ pub enum SeedsError {
     )]
     NoneGiven,
     /// There were lines, none of them an address.
-    #[error("{}no valid seed in {sources}", .warnings.iter().map(|line| format!("{line}\n")).collect::<String>())]
+    #[error("no valid seed in {sources}{}", .warnings.iter().fold(String::new(), |text, line| text + "\n" + line))]
     NoneValid {
         /// Where they stood.
         sources: String,
@@ -64,8 +64,10 @@ pub enum SeedsError {
 /// # Errors
 /// [`SeedsError`]: an unreadable file, too many seeds, or none that is valid.
 pub fn read(files: &[PathBuf], given: &[String], identity: &Identity) -> Result<Seeds, SeedsError> {
-    read_with(files, given, |text| CrawlUrl::parse(text, identity).map_err(|reject| reject.to_string()))
-        .map(|(urls, warnings)| Seeds { urls, warnings })
+    read_with(files, given, |text| {
+        CrawlUrl::parse(text, identity).map_err(|reject| reject.to_string())
+    })
+    .map(|(urls, warnings)| Seeds { urls, warnings })
 }
 
 /// [`read`] with the parser of addresses as an argument.
@@ -74,14 +76,26 @@ fn read_with<T>(
     given: &[String],
     parse: impl Fn(&str) -> Result<T, String>,
 ) -> Result<(Vec<T>, Vec<String>), SeedsError> {
-    let mut found = Found { seeds: Vec::new(), bad: Vec::new(), more_bad: 0, parse };
+    let mut found = Found {
+        seeds: Vec::new(),
+        bad: Vec::new(),
+        more_bad: 0,
+        parse,
+    };
     for path in files {
-        let name = if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() };
+        let name = if path.as_os_str() == "-" {
+            "standard input".to_owned()
+        } else {
+            path.display().to_string()
+        };
         let read = if path.as_os_str() == "-" {
             found.lines(&name, io::stdin().lock())
         } else {
             File::open(path)
-                .map_err(|source| SeedsError::Unreadable { name: name.clone(), source })
+                .map_err(|source| SeedsError::Unreadable {
+                    name: name.clone(),
+                    source,
+                })
                 .and_then(|file| found.lines(&name, BufReader::new(file)))
         };
         read?;
@@ -105,11 +119,19 @@ impl<T, P: Fn(&str) -> Result<T, String>> Found<T, P> {
         for number in 1.. {
             let place = Place(name, number);
             match next_line(&mut input, &mut line) {
-                Err(source) => return Err(SeedsError::Unreadable { name: name.to_owned(), source }),
+                Err(source) => {
+                    return Err(SeedsError::Unreadable {
+                        name: name.to_owned(),
+                        source,
+                    });
+                }
                 Ok(Line::End) => break,
                 Ok(Line::TooLong) => self.bad(&place, &format!("longer than {MAX_LINE_BYTES} bytes")),
                 Ok(Line::Whole) => {
-                    let bytes = line.strip_prefix(b"\xef\xbb\xbf").filter(|_| number == 1).unwrap_or(&line);
+                    let bytes = line
+                        .strip_prefix(b"\xef\xbb\xbf")
+                        .filter(|_| number == 1)
+                        .unwrap_or(&line);
                     match std::str::from_utf8(bytes) {
                         Err(_) => self.bad(&place, "not UTF-8"),
                         Ok(text) => match content(text) {
@@ -156,7 +178,10 @@ impl<T, P: Fn(&str) -> Result<T, String>> Found<T, P> {
             if !given.is_empty() {
                 sources.push("--seed".to_owned());
             }
-            return Err(SeedsError::NoneValid { sources: sources.join(", "), warnings: self.bad });
+            return Err(SeedsError::NoneValid {
+                sources: sources.join(", "),
+                warnings: self.bad,
+            });
         }
         Ok((self.seeds, self.bad))
     }
@@ -223,7 +248,11 @@ fn with_scheme(text: &str) -> String {
         }
         None => false,
     };
-    if has_scheme { text.to_owned() } else { format!("http://{text}") }
+    if has_scheme {
+        text.to_owned()
+    } else {
+        format!("http://{text}")
+    }
 }
 
 #[cfg(test)]
@@ -231,18 +260,28 @@ mod tests {
     use super::*;
 
     fn texts(file: &[u8]) -> (Vec<String>, Vec<String>) {
-        let mut found = Found { seeds: Vec::new(), bad: Vec::new(), more_bad: 0, parse };
+        let mut found = Found {
+            seeds: Vec::new(),
+            bad: Vec::new(),
+            more_bad: 0,
+            parse,
+        };
         found.lines("s.txt", file).unwrap();
         (found.seeds, found.bad)
     }
 
     fn parse(text: &str) -> Result<String, String> {
-        if text.contains("bad") { Err("no address".to_owned()) } else { Ok(text.to_owned()) }
+        if text.contains("bad") {
+            Err("no address".to_owned())
+        } else {
+            Ok(text.to_owned())
+        }
     }
 
     #[test]
     fn comments_blanks_marks_and_line_ends_do_not_matter() {
-        let file = b"\xef\xbb\xbfhttp://a/\r\n\r\n# note\n  # note\nhttp://b/#part # note\n\thttp://c/\t#note\nd.test\n\n";
+        let file =
+            b"\xef\xbb\xbfhttp://a/\r\n\r\n# note\n  # note\nhttp://b/#part # note\n\thttp://c/\t#note\nd.test\n\n";
         let (seeds, bad) = texts(file);
         assert_eq!(seeds, ["http://a/", "http://b/#part", "http://c/", "http://d.test"]);
         assert!(bad.is_empty());
@@ -288,7 +327,10 @@ mod tests {
         }
         let (seeds, bad) = texts(format!("{longest}x\nhttp://b/\n{longest}xxxxxxx\nhttp://c/").as_bytes());
         assert_eq!(seeds, ["http://b/", "http://c/"]);
-        assert_eq!(bad, ["s.txt:1: longer than 65536 bytes", "s.txt:3: longer than 65536 bytes"]);
+        assert_eq!(
+            bad,
+            ["s.txt:1: longer than 65536 bytes", "s.txt:3: longer than 65536 bytes"]
+        );
     }
 
     #[test]
@@ -297,10 +339,18 @@ mod tests {
         assert_eq!(bad.len(), MAX_WARNINGS);
         let given = vec!["bad".to_owned(); MAX_WARNINGS + 5];
         let error = read_with(&[], &given, parse).unwrap_err().to_string();
-        assert!(error.ends_with("\n5 more lines are no addresses\nno valid seed in --seed"), "{error}");
+        assert!(
+            error.starts_with("no valid seed in --seed\n") && error.ends_with("\n5 more lines are no addresses"),
+            "{error}"
+        );
 
         let nothing = |_: &str| Ok(());
-        let mut found = Found { seeds: Vec::new(), bad: Vec::new(), more_bad: 0, parse: nothing };
+        let mut found = Found {
+            seeds: Vec::new(),
+            bad: Vec::new(),
+            more_bad: 0,
+            parse: nothing,
+        };
         found.lines("s.txt", "a\n".repeat(MAX_SEEDS).as_bytes()).unwrap();
         assert!(matches!(found.lines("s.txt", &b"a\n"[..]), Err(SeedsError::TooMany)));
     }
@@ -310,10 +360,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s.txt");
         std::fs::write(&path, "one.test\n").unwrap();
-        let (seeds, _) = read_with(&[path.clone()], &["two.test".to_owned()], parse).unwrap();
+        let (seeds, _) = read_with(std::slice::from_ref(&path), &["two.test".to_owned()], parse).unwrap();
         assert_eq!(seeds, ["http://one.test", "http://two.test"]);
         std::fs::write(&path, "# nothing\n").unwrap();
-        let error = read_with(&[path.clone()], &[], parse).unwrap_err();
+        let error = read_with(std::slice::from_ref(&path), &[], parse).unwrap_err();
         assert_eq!(error.to_string(), format!("no valid seed in {}", path.display()));
     }
 
@@ -321,8 +371,13 @@ mod tests {
     fn what_cannot_be_read_is_named() {
         let folder = tempfile::tempdir().unwrap();
         for path in [folder.path().join("missing.txt"), folder.path().to_path_buf()] {
-            let error = read_with(&[path.clone()], &[], parse).unwrap_err().to_string();
-            assert!(error.starts_with(&format!("cannot read the seeds of {}: ", path.display())), "{error}");
+            let error = read_with(std::slice::from_ref(&path), &[], parse)
+                .unwrap_err()
+                .to_string();
+            assert!(
+                error.starts_with(&format!("cannot read the seeds of {}: ", path.display())),
+                "{error}"
+            );
         }
         assert!(matches!(read_with(&[], &[], parse), Err(SeedsError::NoneGiven)));
     }

@@ -28,13 +28,19 @@ struct Failure {
 
 impl From<JobError> for Failure {
     fn from(error: JobError) -> Self {
-        Self { exit: error.exit_code(), text: error.to_string() }
+        Self {
+            exit: error.exit_code(),
+            text: error.to_string(),
+        }
     }
 }
 
 impl From<CrawlError> for Failure {
     fn from(error: CrawlError) -> Self {
-        Self { exit: error.exit_code(), text: error.to_string() }
+        Self {
+            exit: error.exit_code(),
+            text: error.to_string(),
+        }
     }
 }
 
@@ -50,7 +56,8 @@ pub fn run_loaded(mut loaded: Loaded) -> ExitCode {
     let mut warnings = std::mem::take(&mut loaded.warnings);
     if loaded.config.contact.is_none() && !loaded.origins.contains_key("user_agent") {
         warnings.push(
-            "no contact is set: the owner of a site cannot reach you; give --contact with your URL or mail address".to_owned(),
+            "no contact is set: the owner of a site cannot reach you; give --contact with your URL or mail address"
+                .to_owned(),
         );
     }
     run_all(loaded, warnings)
@@ -70,9 +77,14 @@ fn run_all(loaded: Loaded, warnings: Vec<String>) -> ExitCode {
 }
 
 fn run_job(mut loaded: Loaded, mut warnings: Vec<String>, screen: &Screen) -> Result<u8, Failure> {
-    let usage = |error: seeds::SeedsError| Failure { text: error.to_string(), exit: USAGE };
-    let Seeds { urls, warnings: bad_lines } =
-        seeds::read(&loaded.config.seeds, &loaded.config.seed, &Identity::default()).map_err(usage)?;
+    let usage = |error: seeds::SeedsError| Failure {
+        text: error.to_string(),
+        exit: USAGE,
+    };
+    let Seeds {
+        urls,
+        warnings: bad_lines,
+    } = seeds::read(&loaded.config.seeds, &loaded.config.seed, &Identity::default()).map_err(usage)?;
     warnings.extend(bad_lines);
     warnings.extend(descriptors::fit(&mut loaded.config.concurrency));
 
@@ -81,22 +93,28 @@ fn run_job(mut loaded: Loaded, mut warnings: Vec<String>, screen: &Screen) -> Re
     loaded.config.fresh = false;
     job.write_settings(&sample::effective(&loaded))?;
     let config = loaded.config;
-    log::start(&job.dir, &config, screen.clone())
-        .map_err(|error| Failure { text: format!("cannot write {}: {error}", job.dir.join("logs").display()), exit: 3 })?;
+    log::start(&job.dir, &config, screen.clone()).map_err(|error| Failure {
+        text: format!("cannot write {}: {error}", job.dir.join("logs").display()),
+        exit: 3,
+    })?;
     warnings.extend(job.notes.iter().cloned());
     for warning in warnings {
         tracing::warn!("{warning}");
     }
     screen.say(&beginning(&job, urls.len()));
 
-    let runtime = Runtime::new().map_err(|error| Failure { text: format!("no threads: {error}"), exit: 1 })?;
+    let runtime = Runtime::new().map_err(|error| Failure {
+        text: format!("no threads: {error}"),
+        exit: 1,
+    })?;
     let (ended, last) = runtime.block_on(watched(&config, &urls, &job.dir, screen))?;
     runtime.shutdown_timeout(LAST_WAIT);
     match ended {
         Ok(outcome) => close(&job, &outcome, config.quiet),
         Err(error) => {
             let failure = Failure::from(error);
-            tracing::error!(exit = failure.exit, "the crawl ended early");
+            // the screen is told by whoever gets the failure
+            tracing::info!(exit = failure.exit, "the crawl ended early: {}", failure.text);
             write_early_report(&job.dir, last, &failure);
             Err(failure)
         }
@@ -106,7 +124,11 @@ fn run_job(mut loaded: Loaded, mut warnings: Vec<String>, screen: &Screen) -> Re
 fn beginning(job: &Job, seeds: usize) -> String {
     let noun = if seeds == 1 { "seed" } else { "seeds" };
     let dir = job.dir.display();
-    if job.resumed { format!("resuming the job in {dir} ({seeds} {noun})") } else { format!("new job in {dir} ({seeds} {noun})") }
+    if job.resumed {
+        format!("resuming the job in {dir} ({seeds} {noun})")
+    } else {
+        format!("new job in {dir} ({seeds} {noun})")
+    }
 }
 
 /// Runs the crawl while signals and the screen are served. Gives how it ended and the last that was seen of it.
@@ -116,7 +138,10 @@ async fn watched(
     job: &Path,
     screen: &Screen,
 ) -> Result<(Result<Outcome, CrawlError>, Option<Snapshot>), Failure> {
-    let no_signals = |error| Failure { text: format!("signals cannot be caught: {error}"), exit: 1 };
+    let no_signals = |error| Failure {
+        text: format!("signals cannot be caught: {error}"),
+        exit: 1,
+    };
     let interrupt = signal(SignalKind::interrupt()).map_err(no_signals)?;
     let terminate = signal(SignalKind::terminate()).map_err(no_signals)?;
     let (stop, stopped) = watch::channel(None);
@@ -152,8 +177,10 @@ async fn obey(mut interrupt: Signal, mut terminate: Signal, stop: watch::Sender<
 /// Reports, marks and summary of a crawl that came to an end of its own.
 fn close(job: &Job, outcome: &Outcome, quiet: bool) -> Result<u8, Failure> {
     let verdict = Verdict::of(outcome);
-    report::write(&job.dir, outcome, &verdict)
-        .map_err(|error| Failure { text: format!("cannot write the report: {error}"), exit: 3 })?;
+    report::write(&job.dir, outcome, &verdict).map_err(|error| Failure {
+        text: format!("cannot write the report: {error}"),
+        exit: 3,
+    })?;
     if verdict.is_final() {
         job.mark_finished()?;
     } else if verdict.exit == report::NO_SEED {

@@ -11,14 +11,22 @@ const FILES_PER_REQUEST: u64 = 2;
 pub(super) fn fit(concurrency: &mut usize) -> Option<String> {
     let limit = getrlimit(Resource::Nofile);
     // where it cannot be raised, the old limit counts
-    let raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    let raised = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: limit.maximum,
+            maximum: limit.maximum,
+        },
+    );
     let files = if raised.is_ok() { limit.maximum } else { limit.current }?;
     let most = possible(files);
     if *concurrency <= most {
         return None;
     }
     let asked = std::mem::replace(concurrency, most);
-    Some(format!("only {files} files may be open (ulimit -n): {most} requests at once instead of {asked}"))
+    Some(format!(
+        "only {files} files may be open (ulimit -n): {most} requests at once instead of {asked}"
+    ))
 }
 
 /// Requests that can be in flight under a limit of open files; at least one.

@@ -32,7 +32,9 @@ pub(super) fn start(job: &Path, config: &Config, screen: Screen) -> io::Result<(
         .with_ansi(screen.is_terminal())
         .with_writer(screen)
         .with_filter(Targets::new().with_target(OURS, screen_level(config.quiet)));
-    let subscriber = tracing_subscriber::registry().with(file_layer(file, config)).with(to_screen);
+    let subscriber = tracing_subscriber::registry()
+        .with(file_layer(file, config))
+        .with(to_screen);
     // an error here says that there is a log already
     let _ = subscriber.try_init();
     Ok(())
@@ -43,9 +45,16 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
     // a full disk is reported where it matters, not once for every line of this log
-    let layer = fmt::layer().with_ansi(false).log_internal_errors(false).with_writer(Arc::new(file));
+    let layer = fmt::layer()
+        .with_ansi(false)
+        .log_internal_errors(false)
+        .with_writer(Arc::new(file));
     let filter = file_filter(config.verbose);
-    if config.log_json { layer.json().with_filter(filter).boxed() } else { layer.with_filter(filter).boxed() }
+    if config.log_json {
+        layer.json().with_filter(filter).boxed()
+    } else {
+        layer.with_filter(filter).boxed()
+    }
 }
 
 fn screen_level(quiet: bool) -> LevelFilter {
@@ -69,13 +78,24 @@ mod tests {
     #[test]
     fn each_v_says_more() {
         use tracing::Level;
-        for (verbose, debug, trace, theirs) in
-            [(0, false, false, false), (1, true, false, false), (2, true, true, true), (3, true, true, true)]
-        {
+        for (verbose, debug, trace, theirs) in [
+            (0, false, false, false),
+            (1, true, false, false),
+            (2, true, true, true),
+            (3, true, true, true),
+        ] {
             let filter = file_filter(verbose);
             assert!(filter.would_enable("crawler::ledger", &Level::INFO));
-            assert_eq!(filter.would_enable("crawler::ledger", &Level::DEBUG), debug, "{verbose}");
-            assert_eq!(filter.would_enable("crawler::ledger", &Level::TRACE), trace, "{verbose}");
+            assert_eq!(
+                filter.would_enable("crawler::ledger", &Level::DEBUG),
+                debug,
+                "{verbose}"
+            );
+            assert_eq!(
+                filter.would_enable("crawler::ledger", &Level::TRACE),
+                trace,
+                "{verbose}"
+            );
             assert_eq!(filter.would_enable("hyper::client", &Level::DEBUG), theirs, "{verbose}");
         }
     }
@@ -87,11 +107,18 @@ mod tests {
         for log_json in [false, true] {
             let path = folder.path().join("logs/crawler.log");
             let file = std::fs::File::create(&path).unwrap();
-            let config = Config { log_json, ..Config::default() };
+            let config = Config {
+                log_json,
+                ..Config::default()
+            };
             let subscriber = tracing_subscriber::registry().with(file_layer(file, &config));
             tracing::subscriber::with_default(subscriber, || tracing::info!(target: "crawler::x", pages = 3, "hello"));
             let text = std::fs::read_to_string(&path).unwrap();
-            assert_eq!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), log_json, "{text}");
+            assert_eq!(
+                serde_json::from_str::<serde_json::Value>(&text).is_ok(),
+                log_json,
+                "{text}"
+            );
             assert!(text.contains("hello") && text.contains("pages"), "{text}");
         }
     }

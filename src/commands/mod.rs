@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::config::{self, Loaded};
 use crate::seen::Kind;
@@ -20,7 +20,7 @@ use crate::seen::Kind;
 /// Exit code of a mistake in flags, settings or seeds (CONTRACT).
 pub const USAGE: u8 = 2;
 /// Columns of the help where no terminal says otherwise; the README's copy has them.
-const HELP_WIDTH: usize = 110;
+const HELP_WIDTH: usize = 100;
 
 /// A polite, resumable web crawler that archives to WARC.
 #[derive(Debug, Parser)]
@@ -41,12 +41,12 @@ struct Cli {
 }
 
 const AFTER_HELP: &str = "\
-Every flag has its key in crawler.toml (--max-pages is max_pages) and its variable in the environment
-(CRAWLER_MAX_PAGES). A flag beats the variable, the variable beats the file.
-Sizes: 64KiB, 100MiB, 1GiB (1024s), 1KB, 1MB, 1GB (1000s). Durations: 500ms, 2s, 3m, 1h, 2d.
+Every flag has its key in crawler.toml (--max-pages is max_pages) and its variable in the environment \
+(CRAWLER_MAX_PAGES). A flag beats the variable, the variable beats the file. Sizes: 64KiB, 100MiB, 1GiB \
+(1024s), 1KB, 1MB, 1GB (1000s). Durations: 500ms, 2s, 3m, 1h, 2d.
 
-Exit codes: 0 finished, or stopped at a limit that was asked for; 1 unexpected error; 2 usage or settings;
-3 disk full or folder not writable; 4 no seed could be fetched; 5 the accounts do not add up;
+Exit codes: 0 finished, or stopped at a limit that was asked for; 1 unexpected error; 2 usage or settings; \
+3 disk full or folder not writable; 4 no seed could be fetched; 5 the accounts do not add up; \
 130, 143 stopped by SIGINT, SIGTERM with its state saved: the same command goes on.";
 
 #[derive(Debug, Subcommand)]
@@ -118,7 +118,9 @@ fn size_kind(text: &str) -> Result<SizeKind, String> {
     if text == "classic" {
         return Ok(SizeKind::Classic);
     }
-    config::value::word(text).map(SizeKind::Built).map_err(|expected| format!("{expected}, classic"))
+    config::value::word(text)
+        .map(SizeKind::Built)
+        .map_err(|expected| expected.replacen("expected", "expected classic,", 1))
 }
 
 fn items(text: &str) -> Result<u64, String> {
@@ -166,7 +168,7 @@ fn dispatch(command: Option<Command>, matches: &ArgMatches) -> ExitCode {
         None => with_settings(matches, crawl::run_loaded),
         Some(Command::Crawl) => with_settings(below(matches, &["crawl"]), crawl::run_loaded),
         Some(Command::Demo(args)) => demo::run(&args),
-        Some(Command::Filter(FilterCommand::Size(args))) => size(args),
+        Some(Command::Filter(FilterCommand::Size(args))) => size(&args),
         Some(Command::Config(ConfigCommand::Init { file })) => settings::init(&file),
         Some(Command::Config(ConfigCommand::Check { file })) => settings::check(&file),
         Some(Command::Config(ConfigCommand::Show)) => {
@@ -178,23 +180,29 @@ fn dispatch(command: Option<Command>, matches: &ArgMatches) -> ExitCode {
 
 /// The matches of a subcommand that was given.
 fn below<'a>(matches: &'a ArgMatches, path: &[&str]) -> &'a ArgMatches {
-    path.iter().fold(matches, |matches, name| matches.subcommand_matches(name).unwrap_or(matches))
+    path.iter().fold(matches, |matches, name| {
+        matches.subcommand_matches(name).unwrap_or(matches)
+    })
 }
 
 fn with_settings(matches: &ArgMatches, run: impl FnOnce(Loaded) -> ExitCode) -> ExitCode {
     let (file, flags) = config::flags::typed(matches);
-    match config::load(file.as_deref(), std::env::vars_os(), flags) {
+    match config::load(file.as_deref(), std::env::vars_os(), &flags) {
         Ok(loaded) => run(loaded),
         Err(error) => fail(&error.to_string(), USAGE),
     }
 }
 
-fn size(args: SizeArgs) -> ExitCode {
+fn size(args: &SizeArgs) -> ExitCode {
     let kind = match args.kind {
         Some(SizeKind::Built(kind)) => Some(kind),
         Some(SizeKind::Classic) | None => None,
     };
-    match filter::size_text(&filter::SizeRequest { items: args.items, fp: args.fp, kind }) {
+    match filter::size_text(&filter::SizeRequest {
+        items: args.items,
+        fp: args.fp,
+        kind,
+    }) {
         // the question and the textbook's figures stand on the first two lines
         Ok(text) if matches!(args.kind, Some(SizeKind::Classic)) => {
             print(&text.split_inclusive('\n').take(2).collect::<String>())
@@ -220,14 +228,17 @@ fn print(text: &str) -> ExitCode {
 
 /// Says what is wrong, each line as an error, and gives the exit code.
 fn fail(text: &str, code: u8) -> ExitCode {
-    let lines: String = text.lines().map(|line| format!("error: {line}\n")).collect();
-    // nobody can be told that standard error is gone
-    let _ = io::stderr().write_all(lines.as_bytes());
+    for line in text.lines() {
+        // nobody can be told that standard error is gone
+        let _ = writeln!(io::stderr(), "error: {line}");
+    }
     ExitCode::from(code)
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::ValueEnum;
+
     use super::*;
 
     #[test]
@@ -242,7 +253,11 @@ mod tests {
             let after = help.split_once(&format!("\n{}:\n", group.title)).unwrap().1;
             let section = after.split("\n\n").next().unwrap();
             for setting in group.settings {
-                assert!(section.contains(&format!("--{}", setting.flag())), "--{} not in {section}", setting.flag());
+                assert!(
+                    section.contains(&format!("--{}", setting.flag())),
+                    "--{} not in {section}",
+                    setting.flag()
+                );
             }
         }
         assert!(help.lines().all(|line| line.chars().count() <= HELP_WIDTH), "{help}");

@@ -23,7 +23,9 @@ pub(super) fn init(file: &Path) -> ExitCode {
     let name = file.display();
     match written {
         Ok(()) => print(&format!("{name} is written: every key at its default\n")),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => fail(&format!("{name} is there already and is left alone"), USAGE),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            fail(&format!("{name} is there already and is left alone"), USAGE)
+        }
         Err(error) => fail(&format!("cannot write {name}: {error}"), 3),
     }
 }
@@ -41,6 +43,10 @@ pub(super) fn check(file: &Path) -> ExitCode {
 
 /// Prints the effective settings, each with where it came from.
 pub(super) fn show(loaded: &Loaded) -> ExitCode {
-    let warnings: String = loaded.warnings.iter().map(|line| format!("# warning: {line}\n")).collect();
-    print(&format!("{warnings}{}", effective(loaded)))
+    let warnings: Vec<String> = loaded
+        .warnings
+        .iter()
+        .map(|line| format!("# warning: {line}\n"))
+        .collect();
+    print(&format!("{}{}", warnings.concat(), effective(loaded)))
 }

@@ -7,25 +7,28 @@ use super::value::{duration, show_size, size, whole};
 use crate::fetch::dns::Cidr;
 
 /// Smallest WARC file size, bytes: below it every record would get a file of its own.
-pub const MIN_WARC_SIZE: u64 = 1 << 20;
+pub(super) const MIN_WARC_SIZE: u64 = 1 << 20;
 /// Longest text of a header made from a setting, bytes.
-pub const MAX_HEADER_BYTES: usize = 1_000;
+pub(super) const MAX_HEADER_BYTES: usize = 1_000;
 /// Longest start of a WARC file name, bytes.
-pub const MAX_PREFIX_BYTES: usize = 100;
+pub(super) const MAX_PREFIX_BYTES: usize = 100;
 
 /// Reads every value of a list; the first that fails is named.
 ///
 /// # Errors
 /// What was expected, and what was found.
-pub fn each<T>(values: &[String], read: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, String> {
-    values.iter().map(|text| read(text).map_err(|expected| format!("{expected}, found {text:?}"))).collect()
+pub(super) fn each<T>(values: &[String], read: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, String> {
+    values
+        .iter()
+        .map(|text| read(text).map_err(|expected| format!("{expected}, found {text:?}")))
+        .collect()
 }
 
 /// A whole number of at least one.
 ///
 /// # Errors
 /// What was expected.
-pub fn count(text: &str) -> Result<u64, String> {
+pub(super) fn count(text: &str) -> Result<u64, String> {
     whole(text, 1..=u64::MAX)
 }
 
@@ -33,7 +36,7 @@ pub fn count(text: &str) -> Result<u64, String> {
 ///
 /// # Errors
 /// What was expected.
-pub fn some_size(text: &str) -> Result<u64, String> {
+pub(super) fn some_size(text: &str) -> Result<u64, String> {
     match size(text)? {
         0 => Err("expected a size above zero".to_owned()),
         bytes => Ok(bytes),
@@ -44,16 +47,20 @@ pub fn some_size(text: &str) -> Result<u64, String> {
 ///
 /// # Errors
 /// What was expected.
-pub fn some_duration(text: &str) -> Result<Duration, String> {
+pub(super) fn some_duration(text: &str) -> Result<Duration, String> {
     let span = duration(text)?;
-    if span.is_zero() { Err("expected a duration above zero".to_owned()) } else { Ok(span) }
+    if span.is_zero() {
+        Err("expected a duration above zero".to_owned())
+    } else {
+        Ok(span)
+    }
 }
 
 /// A size of at least [`MIN_WARC_SIZE`].
 ///
 /// # Errors
 /// What was expected.
-pub fn warc_size(text: &str) -> Result<u64, String> {
+pub(super) fn warc_size(text: &str) -> Result<u64, String> {
     match size(text)? {
         bytes if bytes < MIN_WARC_SIZE => Err(format!("expected a size of at least {}", show_size(MIN_WARC_SIZE))),
         bytes => Ok(bytes),
@@ -64,7 +71,7 @@ pub fn warc_size(text: &str) -> Result<u64, String> {
 ///
 /// # Errors
 /// What was expected, with the reason.
-pub fn pattern(text: &str) -> Result<String, String> {
+pub(super) fn pattern(text: &str) -> Result<String, String> {
     match regex::Regex::new(text) {
         Ok(_) => Ok(text.to_owned()),
         Err(error) => {
@@ -79,15 +86,16 @@ pub fn pattern(text: &str) -> Result<String, String> {
 ///
 /// # Errors
 /// What was expected.
-pub fn address(text: &str) -> Result<Cidr, String> {
-    text.parse().map_err(|_| "expected an address range such as 127.0.0.0/8 or ::1/128".to_owned())
+pub(super) fn address(text: &str) -> Result<Cidr, String> {
+    text.parse()
+        .map_err(|_| "expected an address range such as 127.0.0.0/8 or ::1/128".to_owned())
 }
 
 /// The text of a request header: printable ASCII, so that nothing can be smuggled into the request.
 ///
 /// # Errors
 /// What was expected.
-pub fn header(text: &str) -> Result<String, String> {
+pub(super) fn header(text: &str) -> Result<String, String> {
     let printable = text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
     if text.is_empty() || text.len() > MAX_HEADER_BYTES || !printable {
         return Err(format!("expected 1 to {MAX_HEADER_BYTES} printable ASCII characters"));
@@ -99,9 +107,13 @@ pub fn header(text: &str) -> Result<String, String> {
 ///
 /// # Errors
 /// What was expected.
-pub fn contact(text: &str) -> Result<String, String> {
-    let url = ["https://", "http://", "mailto:"].iter().any(|scheme| text.len() > scheme.len() && text.starts_with(scheme));
-    let mail = text.split_once('@').is_some_and(|(name, host)| !name.is_empty() && host.contains('.'));
+pub(super) fn contact(text: &str) -> Result<String, String> {
+    let url = ["https://", "http://", "mailto:"]
+        .iter()
+        .any(|scheme| text.len() > scheme.len() && text.starts_with(scheme));
+    let mail = text
+        .split_once('@')
+        .is_some_and(|(name, host)| !name.is_empty() && host.contains('.'));
     if !(url || mail) || text.contains([' ', '(', ')']) {
         return Err("expected an http(s) URL or a mail address".to_owned());
     }
@@ -112,18 +124,26 @@ pub fn contact(text: &str) -> Result<String, String> {
 ///
 /// # Errors
 /// What was expected.
-pub fn folder(text: &str) -> Result<PathBuf, String> {
-    if text.is_empty() { Err("expected a folder".to_owned()) } else { Ok(text.into()) }
+pub(super) fn folder(text: &str) -> Result<PathBuf, String> {
+    if text.is_empty() {
+        Err("expected a folder".to_owned())
+    } else {
+        Ok(text.into())
+    }
 }
 
 /// The start of a file name: no separators, not hidden.
 ///
 /// # Errors
 /// What was expected.
-pub fn prefix(text: &str) -> Result<String, String> {
-    let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+pub(super) fn prefix(text: &str) -> Result<String, String> {
+    let plain = text
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
     if text.is_empty() || text.len() > MAX_PREFIX_BYTES || !plain || text.starts_with('.') {
-        return Err(format!("expected 1 to {MAX_PREFIX_BYTES} letters, digits, - _ or . (not first)"));
+        return Err(format!(
+            "expected 1 to {MAX_PREFIX_BYTES} letters, digits, - _ or . (not first)"
+        ));
     }
     Ok(text.to_owned())
 }
@@ -132,7 +152,7 @@ pub fn prefix(text: &str) -> Result<String, String> {
 ///
 /// # Errors
 /// What was expected.
-pub fn log_format(text: &str) -> Result<bool, String> {
+pub(super) fn log_format(text: &str) -> Result<bool, String> {
     match text {
         "json" => Ok(true),
         "text" => Ok(false),
@@ -149,7 +169,16 @@ mod tests {
         for text in ["https://example.com/bot", "me@example.org", "mailto:me@example.org"] {
             assert_eq!(contact(text), Ok(text.to_owned()));
         }
-        for text in ["", "me", "https://", "@example.org", "me@localhost", "https://e.com/ x", "https://e.com/(x)", "m\u{e4}x@e.com"] {
+        for text in [
+            "",
+            "me",
+            "https://",
+            "@example.org",
+            "me@localhost",
+            "https://e.com/ x",
+            "https://e.com/(x)",
+            "m\u{e4}x@e.com",
+        ] {
             assert!(contact(text).is_err(), "{text}");
         }
     }

@@ -6,7 +6,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::load::{Given, Layer, Origin};
-use super::table::{Setting, Shape, setting, settings};
+use super::setting::{Setting, Shape};
+use super::table::{setting, settings};
 use crate::extract::fields::Field;
 
 /// Most `[[extract.field]]` of a file.
@@ -22,7 +23,13 @@ pub(super) struct Parsed {
 
 /// Reads the text of a settings file; `path` is only named.
 pub(super) fn parse(path: &Path, text: &str) -> Parsed {
-    let mut reader = Reader { path, text, layer: Layer::new(), fields: Vec::new(), problems: Vec::new() };
+    let mut reader = Reader {
+        path,
+        text,
+        layer: Layer::new(),
+        fields: Vec::new(),
+        problems: Vec::new(),
+    };
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in errors {
         let at = error.span().map_or(0, |span| span.start);
@@ -32,8 +39,15 @@ pub(super) fn parse(path: &Path, text: &str) -> Parsed {
         reader.table(table.get_ref());
     }
     reader.problems.sort();
-    let problems = reader.problems.into_iter().map(|(line, text)| format!("{}:{line}: {text}", path.display()));
-    Parsed { layer: reader.layer, fields: reader.fields, problems: problems.collect() }
+    let problems = reader
+        .problems
+        .into_iter()
+        .map(|(line, text)| format!("{}:{line}: {text}", path.display()));
+    Parsed {
+        layer: reader.layer,
+        fields: reader.fields,
+        problems: problems.collect(),
+    }
 }
 
 struct Reader<'a> {
@@ -47,7 +61,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn line(&self, offset: usize) -> usize {
         let before = self.text.as_bytes().get(..offset).unwrap_or(self.text.as_bytes());
-        before.iter().filter(|byte| **byte == b'\n').count() + 1
+        before.split(|byte| *byte == b'\n').count()
     }
 
     fn problem(&mut self, offset: usize, text: &str) {
@@ -62,7 +76,10 @@ impl Reader<'_> {
             } else if let Some(setting) = setting(name) {
                 self.setting(setting, value);
             } else if value.get_ref().is_table() {
-                self.problem(at, &format!("unknown section [{name}]: settings stand at the top, in no section"));
+                self.problem(
+                    at,
+                    &format!("unknown section [{name}]: settings stand at the top, in no section"),
+                );
             } else {
                 let known = settings().map(|setting| setting.key.to_owned());
                 self.problem(at, &format!("unknown key {name:?}{}", hint(nearest(name, known))));
@@ -99,7 +116,10 @@ impl Reader<'_> {
                     }
                 }
                 _ if name == "field" => self.problem(at, "extract.field: expected tables [[extract.field]]"),
-                _ => self.problem(at, &format!("unknown key \"extract.{name}\"; did you mean [[extract.field]]?")),
+                _ => self.problem(
+                    at,
+                    &format!("unknown key \"extract.{name}\"; did you mean [[extract.field]]?"),
+                ),
             }
         }
     }
@@ -109,7 +129,12 @@ impl Reader<'_> {
         let Some(table) = value.get_ref().as_table() else {
             return self.problem(at, "extract.field: expected a table");
         };
-        let mut field = Field { name: String::new(), selector: String::new(), attr: None, all: false };
+        let mut field = Field {
+            name: String::new(),
+            selector: String::new(),
+            attr: None,
+            all: false,
+        };
         for (key, value) in table {
             let (at, name) = (key.span().start, key.get_ref().as_ref());
             match (name, value.get_ref()) {
@@ -123,7 +148,10 @@ impl Reader<'_> {
                 }
                 _ => {
                     let known = ["name", "selector", "attr", "all"].map(str::to_owned);
-                    self.problem(at, &format!("unknown key \"extract.field.{name}\"{}", hint(nearest(name, known))));
+                    self.problem(
+                        at,
+                        &format!("unknown key \"extract.field.{name}\"{}", hint(nearest(name, known))),
+                    );
                 }
             }
         }
@@ -146,7 +174,10 @@ fn values(shape: Shape, value: &DeValue<'_>) -> Result<Vec<String>, String> {
         (Shape::List, DeValue::Array(list)) => {
             let texts = list.iter().map(|item| match item.get_ref() {
                 DeValue::String(text) => Ok(text.to_string()),
-                other => Err(format!("expected an array of strings, found {} in it", article(other.type_str()))),
+                other => Err(format!(
+                    "expected an array of strings, found {} in it",
+                    article(other.type_str())
+                )),
             });
             texts.collect()
         }
@@ -170,15 +201,21 @@ fn values(shape: Shape, value: &DeValue<'_>) -> Result<Vec<String>, String> {
 }
 
 fn article(noun: &str) -> String {
-    let article = if noun.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    let article = if noun.starts_with(['a', 'e', 'i', 'o', 'u']) {
+        "an"
+    } else {
+        "a"
+    };
     format!("{article} {noun}")
 }
 
 /// The known name that is nearest to `name`, if one is near enough to be meant.
 pub(super) fn nearest(name: &str, known: impl IntoIterator<Item = String>) -> Option<String> {
     let name = name.replace('-', "_");
-    let (distance, best) =
-        known.into_iter().map(|other| (strsim::damerau_levenshtein(&name, &other), other)).min_by_key(|(far, _)| *far)?;
+    let (distance, best) = known
+        .into_iter()
+        .map(|other| (strsim::damerau_levenshtein(&name, &other), other))
+        .min_by_key(|(far, _)| *far)?;
     (distance <= (best.len() / 3).max(1)).then_some(best)
 }
 
@@ -209,15 +246,30 @@ mod tests {
         assert_eq!(of("rate"), ["0.5"]);
         assert_eq!(of("delay"), ["2"]);
         assert_eq!(of("no_robots"), ["yes"]);
-        assert_eq!(parsed.layer.get("delay").unwrap().origin, Origin::File("c.toml".into(), 5));
+        assert_eq!(
+            parsed.layer.get("delay").unwrap().origin,
+            Origin::File("c.toml".into(), 5)
+        );
     }
 
     #[test]
     fn an_unknown_key_brings_the_nearest_one() {
-        assert_eq!(problems("\n\ndely = \"1s\""), ["c.toml:3: unknown key \"dely\"; did you mean delay?"]);
-        assert_eq!(problems("max-pages = 3"), ["c.toml:1: unknown key \"max-pages\"; did you mean max_pages?"]);
-        assert_eq!(problems("robots = false"), ["c.toml:1: unknown key \"robots\"; did you mean no_robots?"]);
-        assert_eq!(problems("something_else = 1"), ["c.toml:1: unknown key \"something_else\""]);
+        assert_eq!(
+            problems("\n\ndely = \"1s\""),
+            ["c.toml:3: unknown key \"dely\"; did you mean delay?"]
+        );
+        assert_eq!(
+            problems("max-pages = 3"),
+            ["c.toml:1: unknown key \"max-pages\"; did you mean max_pages?"]
+        );
+        assert_eq!(
+            problems("robots = false"),
+            ["c.toml:1: unknown key \"robots\"; did you mean no_robots?"]
+        );
+        assert_eq!(
+            problems("something_else = 1"),
+            ["c.toml:1: unknown key \"something_else\""]
+        );
         assert_eq!(
             problems("[politeness]\ndelay = 1"),
             ["c.toml:1: unknown section [politeness]: settings stand at the top, in no section"]
@@ -228,11 +280,17 @@ mod tests {
     fn a_value_of_the_wrong_kind_says_what_was_expected() {
         for (text, expected) in [
             ("seeds = 1", "seeds: expected an array of strings, found an integer"),
-            ("seeds = [1]", "seeds: expected an array of strings, found an integer in it"),
+            (
+                "seeds = [1]",
+                "seeds: expected an array of strings, found an integer in it",
+            ),
             ("job = 5", "job: expected a string, found an integer"),
             ("max_pages = true", "max_pages: expected a number, found a boolean"),
             ("max_pages = 0x10", "max_pages: expected a number, found an integer"),
-            ("delay = [1]", "delay: expected a string such as \"100MiB\" or \"2s\", or a number, found an array"),
+            (
+                "delay = [1]",
+                "delay: expected a string such as \"100MiB\" or \"2s\", or a number, found an array",
+            ),
             ("fresh = 1", "fresh: expected true or false, found an integer"),
         ] {
             assert_eq!(problems(text), [format!("c.toml:1: {expected}")], "{text}");
@@ -243,7 +301,11 @@ mod tests {
     fn what_is_not_toml_is_named_with_its_line() {
         let bad = problems("delay = \"1s\"\nseeds = [\n\"a\"\nb\n");
         assert!(!bad.is_empty());
-        assert!(bad.iter().all(|line| line.starts_with("c.toml:") && line.contains("not TOML: ")), "{bad:?}");
+        assert!(
+            bad.iter()
+                .all(|line| line.starts_with("c.toml:") && line.contains("not TOML: ")),
+            "{bad:?}"
+        );
         let twice = problems("delay = 1\ndelay = 2\n");
         assert!(twice[0].starts_with("c.toml:2: not TOML: "), "{twice:?}");
     }

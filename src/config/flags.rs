@@ -7,7 +7,8 @@ use clap::{Arg, ArgAction, ArgMatches, ValueHint};
 
 use super::Config;
 use super::load::{Given, Layer, Origin};
-use super::table::{GROUPS, Setting, Shape, settings};
+use super::setting::{Setting, Shape};
+use super::table::{GROUPS, settings};
 
 /// The id of `--config`.
 const CONFIG: &str = "config";
@@ -18,7 +19,12 @@ pub fn args() -> Vec<Arg> {
     let defaults = Config::default();
     let mut args = Vec::new();
     for group in &GROUPS {
-        args.extend(group.settings.iter().map(|setting| arg(setting, &defaults).help_heading(group.title)));
+        args.extend(
+            group
+                .settings
+                .iter()
+                .map(|setting| arg(setting, &defaults).help_heading(group.title)),
+        );
     }
     let config = Arg::new(CONFIG)
         .long("config")
@@ -40,12 +46,18 @@ fn arg(setting: &'static Setting, defaults: &Config) -> Arg {
     let default = (setting.show)(defaults).join(" ");
     match setting.shape {
         Shape::List => arg.action(ArgAction::Append).help(setting.help),
-        Shape::Switch => {
-            arg.num_args(0..=1).require_equals(true).default_missing_value("yes").action(ArgAction::Set).help(setting.help)
-        }
+        Shape::Switch => arg
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("yes")
+            .action(ArgAction::Set)
+            .help(setting.help),
         Shape::Count => arg.action(ArgAction::Count).help(setting.help),
-        _ if default.is_empty() => arg.action(ArgAction::Set).help(setting.help),
-        _ => arg.action(ArgAction::Set).help(format!("{} [default: {default}]", setting.help)),
+        // the User-Agent is made from the contact, which has no default
+        _ if default.is_empty() || setting.key == "user_agent" => arg.action(ArgAction::Set).help(setting.help),
+        _ => arg
+            .action(ArgAction::Set)
+            .help(format!("{} [default: {default}]", setting.help)),
     }
 }
 
@@ -55,11 +67,25 @@ pub fn typed(matches: &ArgMatches) -> (Option<PathBuf>, Layer) {
     let mut layer = Layer::new();
     for setting in settings() {
         let values: Vec<String> = match setting.shape {
-            Shape::Count => Some(matches.get_count(setting.key)).filter(|n| *n > 0).map(|n| n.to_string()).into_iter().collect(),
-            _ => matches.get_many::<String>(setting.key).unwrap_or_default().cloned().collect(),
+            Shape::Count => Some(matches.get_count(setting.key))
+                .filter(|n| *n > 0)
+                .map(|n| n.to_string())
+                .into_iter()
+                .collect(),
+            _ => matches
+                .get_many::<String>(setting.key)
+                .unwrap_or_default()
+                .cloned()
+                .collect(),
         };
         if !values.is_empty() {
-            layer.insert(setting.key, Given { values, origin: Origin::Flag(setting.flag()) });
+            layer.insert(
+                setting.key,
+                Given {
+                    values,
+                    origin: Origin::Flag(setting.flag()),
+                },
+            );
         }
     }
     (matches.get_one::<PathBuf>(CONFIG).cloned(), layer)
@@ -76,7 +102,17 @@ mod tests {
 
     #[test]
     fn what_was_typed_is_a_layer() {
-        let (config, layer) = parse(&["-s", "a", "--seeds", "-", "--fresh", "--no-robots=no", "-vv", "-c", "x.toml"]);
+        let (config, layer) = parse(&[
+            "-s",
+            "a",
+            "--seeds",
+            "-",
+            "--fresh",
+            "--no-robots=no",
+            "-vv",
+            "-c",
+            "x.toml",
+        ]);
         assert_eq!(config, Some(PathBuf::from("x.toml")));
         let of = |key| layer.get(key).unwrap().values.clone();
         assert_eq!(of("seeds"), ["a", "-"]);

@@ -7,9 +7,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::table::{Setting, Shape, settings};
+use super::setting::{Setting, Shape};
+use super::table::settings;
 use super::{Config, DEFAULT_FILE, file};
-use crate::extract::fields::Field;
 
 /// What the name of every variable of ours begins with.
 pub const VARIABLE_PREFIX: &str = "CRAWLER_";
@@ -75,7 +75,12 @@ impl Loaded {
     /// Settings that a command made itself.
     #[must_use]
     pub fn of(config: Config) -> Self {
-        Self { config, origins: BTreeMap::new(), file: None, warnings: Vec::new() }
+        Self {
+            config,
+            origins: BTreeMap::new(),
+            file: None,
+            warnings: Vec::new(),
+        }
     }
 }
 
@@ -88,7 +93,7 @@ impl Loaded {
 pub fn load(
     file: Option<&Path>,
     variables: impl IntoIterator<Item = (OsString, OsString)>,
-    flags: Layer,
+    flags: &Layer,
 ) -> Result<Loaded, ConfigError> {
     let mut merge = Merge::default();
     let (variables, named) = environment(variables, &mut merge);
@@ -99,7 +104,7 @@ pub fn load(
     if let Some(path) = &file {
         merge.file(path);
     }
-    merge.layer(variables);
+    merge.layer(&variables);
     merge.layer(flags);
     merge.finish(file)
 }
@@ -128,19 +133,19 @@ impl Merge {
         match read_text(path) {
             Err(reason) => self.problems.push(format!("{}: {reason}", path.display())),
             Ok(text) => {
-                let file::Parsed { layer, fields, problems } = file::parse(path, &text);
+                let file::Parsed {
+                    layer,
+                    fields,
+                    problems,
+                } = file::parse(path, &text);
                 self.problems.extend(problems);
-                self.fields(fields);
-                self.layer(layer);
+                self.config.fields = fields;
+                self.layer(&layer);
             }
         }
     }
 
-    fn fields(&mut self, fields: Vec<Field>) {
-        self.config.fields = fields;
-    }
-
-    fn layer(&mut self, layer: Layer) {
+    fn layer(&mut self, layer: &Layer) {
         for setting in settings() {
             let Some(given) = layer.get(setting.key) else { continue };
             match (setting.read)(&mut self.config, &given.values) {
@@ -159,7 +164,12 @@ impl Merge {
         if !self.origins.contains_key("user_agent") {
             self.config.user_agent = super::user_agent(self.config.contact.as_deref());
         }
-        Ok(Loaded { config: self.config, origins: self.origins, file, warnings: self.warnings })
+        Ok(Loaded {
+            config: self.config,
+            origins: self.origins,
+            file,
+            warnings: self.warnings,
+        })
     }
 }
 
@@ -179,13 +189,20 @@ fn problem(setting: &Setting, given: &Given, expected: &str) -> String {
 fn read_text(path: &Path) -> Result<String, String> {
     let file = File::open(path).map_err(|error| format!("cannot be read: {error}"))?;
     let mut bytes = Vec::new();
-    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(|error| format!("cannot be read: {error}"))?;
+    file.take(MAX_FILE_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| format!("cannot be read: {error}"))?;
     if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(format!("is larger than {MAX_FILE_BYTES} bytes: that is no settings file"));
+        return Err(format!(
+            "is larger than {MAX_FILE_BYTES} bytes: that is no settings file"
+        ));
     }
     String::from_utf8(bytes).map_err(|error| {
-        let valid = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
-        let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let valid = error
+            .as_bytes()
+            .get(..error.utf8_error().valid_up_to())
+            .unwrap_or_default();
+        let line = valid.split(|byte| *byte == b'\n').count();
         format!("line {line} is not UTF-8")
     })
 }
@@ -199,7 +216,9 @@ fn environment(
     let mut layer = Layer::new();
     let mut file = None;
     for (name, value) in variables {
-        let Some(name) = name.to_str().filter(|name| name.starts_with(VARIABLE_PREFIX)) else { continue };
+        let Some(name) = name.to_str().filter(|name| name.starts_with(VARIABLE_PREFIX)) else {
+            continue;
+        };
         if value.is_empty() {
             continue;
         }
@@ -209,7 +228,9 @@ fn environment(
         }
         let Some(setting) = settings().find(|setting| setting.variable() == name) else {
             let near = super::file::nearest(name, settings().map(Setting::variable));
-            merge.warnings.push(format!("{name} is no setting{}", super::file::hint(near)));
+            merge
+                .warnings
+                .push(format!("{name} is no setting{}", super::file::hint(near)));
             continue;
         };
         let Some(text) = value.to_str() else {
@@ -220,7 +241,13 @@ fn environment(
             Shape::List => text.split_whitespace().map(str::to_owned).collect(),
             _ => vec![text.to_owned()],
         };
-        layer.insert(setting.key, Given { values, origin: Origin::Variable(name.to_owned()) });
+        layer.insert(
+            setting.key,
+            Given {
+                values,
+                origin: Origin::Variable(name.to_owned()),
+            },
+        );
     }
     merge.warnings.sort();
     (layer, file)
@@ -235,7 +262,13 @@ mod tests {
     fn flags(given: &[(&'static str, &str)]) -> Layer {
         let given = given.iter().map(|(key, value)| {
             let origin = Origin::Flag(key.replace('_', "-"));
-            (*key, Given { values: vec![(*value).to_owned()], origin })
+            (
+                *key,
+                Given {
+                    values: vec![(*value).to_owned()],
+                    origin,
+                },
+            )
         });
         given.collect()
     }
@@ -257,7 +290,7 @@ mod tests {
         let loaded = load(
             Some(&path),
             variables(&[("CRAWLER_DELAY", "3s"), ("CRAWLER_RETRIES", "3"), ("HOME", "/")]),
-            flags(&[("delay", "2s")]),
+            &flags(&[("delay", "2s")]),
         )
         .unwrap();
         assert_eq!(loaded.config.delay, Duration::from_secs(2));
@@ -276,13 +309,19 @@ mod tests {
     fn every_setting_has_its_variable() {
         for setting in settings() {
             let shown = (setting.show)(&Config::default());
-            let values: Vec<&str> = match shown.is_empty() {
-                true => setting.example.to_vec(),
-                false => shown.iter().map(String::as_str).collect(),
+            let shown = shown.iter().map(String::as_str);
+            let values: Vec<&str> = if shown.len() == 0 {
+                setting.example.to_vec()
+            } else {
+                shown.collect()
             };
             // an address needs the parser of addresses, which has its own tests
             let name = setting.variable();
-            let loaded = load(Some(Path::new("/dev/null")), variables(&[(&name, &values.join(" "))]), Layer::new());
+            let loaded = load(
+                Some(Path::new("/dev/null")),
+                variables(&[(&name, &values.join(" "))]),
+                &Layer::new(),
+            );
             let loaded = loaded.unwrap_or_else(|error| panic!("{name}: {error}"));
             assert_eq!(loaded.origins.get(setting.key), Some(&Origin::Variable(name)));
             assert_eq!((setting.show)(&loaded.config), values, "{}", setting.key);
@@ -291,11 +330,18 @@ mod tests {
 
     #[test]
     fn a_variable_that_is_no_setting_is_named_with_the_nearest_one() {
-        let given = variables(&[("CRAWLER_DELY", "3s"), ("CRAWLER_DELAY", ""), ("CRAWLER_ZZZZZZZZZZ", "1")]);
-        let loaded = load(Some(Path::new("/dev/null")), given, Layer::new()).unwrap();
+        let given = variables(&[
+            ("CRAWLER_DELY", "3s"),
+            ("CRAWLER_DELAY", ""),
+            ("CRAWLER_ZZZZZZZZZZ", "1"),
+        ]);
+        let loaded = load(Some(Path::new("/dev/null")), given, &Layer::new()).unwrap();
         assert_eq!(
             loaded.warnings,
-            ["CRAWLER_DELY is no setting; did you mean CRAWLER_DELAY?", "CRAWLER_ZZZZZZZZZZ is no setting"]
+            [
+                "CRAWLER_DELY is no setting; did you mean CRAWLER_DELAY?",
+                "CRAWLER_ZZZZZZZZZZ is no setting"
+            ]
         );
         assert_eq!(loaded.config, Config::default());
     }
@@ -306,7 +352,7 @@ mod tests {
         let error = load(
             Some(&path),
             variables(&[("CRAWLER_SCOPE", "all"), ("CRAWLER_DELAY", "1s")]),
-            flags(&[("fp_rate", "2"), ("delay", "1s")]),
+            &flags(&[("fp_rate", "2"), ("delay", "1s")]),
         )
         .unwrap_err();
         let at = path.display();
@@ -315,7 +361,9 @@ mod tests {
             [
                 format!("{at}:4: include: expected a regular expression (unclosed group), found \"(\""),
                 format!("{at}:3: max_pages: expected a whole number of at least 1, or none, found \"0\""),
-                format!("{at}:2: delay: expected a duration such as 500ms, 2s, 3m, 1h or 2d (at most ten years), found \"soon\""),
+                format!(
+                    "{at}:2: delay: expected a duration such as 500ms, 2s, 3m, 1h or 2d (at most ten years), found \"soon\""
+                ),
                 "CRAWLER_SCOPE: expected one of host, domain, prefix, any, found \"all\"".to_owned(),
                 "--fp-rate: expected a number above 0 and at most 0.5, found \"2\"".to_owned(),
             ]
@@ -325,25 +373,46 @@ mod tests {
     #[test]
     fn a_contact_stands_in_the_user_agent_unless_one_is_given() {
         let nothing = Path::new("/dev/null");
-        let loaded = load(Some(nothing), [], flags(&[("contact", "me@example.org")])).unwrap();
+        let loaded = load(Some(nothing), [], &flags(&[("contact", "me@example.org")])).unwrap();
         let version = env!("CARGO_PKG_VERSION");
-        assert_eq!(loaded.config.user_agent, format!("Mozilla/5.0 (compatible; crawler/{version}; +me@example.org)"));
+        assert_eq!(
+            loaded.config.user_agent,
+            format!("Mozilla/5.0 (compatible; crawler/{version}; +me@example.org)")
+        );
         let both = flags(&[("contact", "me@example.org"), ("user_agent", "bot/1")]);
-        assert_eq!(load(Some(nothing), [], both).unwrap().config.user_agent, "bot/1");
+        assert_eq!(load(Some(nothing), [], &both).unwrap().config.user_agent, "bot/1");
     }
 
     #[test]
     fn a_file_that_is_named_must_be_readable() {
-        let missing = load(Some(Path::new("/nonexistent/x.toml")), [], Layer::new()).unwrap_err();
-        assert!(missing.to_string().starts_with("/nonexistent/x.toml: cannot be read: "), "{missing}");
+        let missing = load(Some(Path::new("/nonexistent/x.toml")), [], &Layer::new()).unwrap_err();
+        assert!(
+            missing.to_string().starts_with("/nonexistent/x.toml: cannot be read: "),
+            "{missing}"
+        );
         let named = variables(&[("CRAWLER_CONFIG", "/nonexistent/y.toml")]);
-        assert!(load(None, named, Layer::new()).unwrap_err().to_string().starts_with("/nonexistent/y.toml"));
+        assert!(
+            load(None, named, &Layer::new())
+                .unwrap_err()
+                .to_string()
+                .starts_with("/nonexistent/y.toml")
+        );
         let (_folder, path) = file("");
         std::fs::write(&path, b"# ok\n# \xff\n").unwrap();
-        assert!(load_file(&path).unwrap_err().to_string().ends_with("line 2 is not UTF-8"));
+        assert!(
+            load_file(&path)
+                .unwrap_err()
+                .to_string()
+                .ends_with("line 2 is not UTF-8")
+        );
         std::fs::write(&path, "#".repeat(usize::try_from(MAX_FILE_BYTES).unwrap())).unwrap();
         assert!(load_file(&path).is_ok());
         std::fs::write(&path, "#".repeat(usize::try_from(MAX_FILE_BYTES).unwrap() + 1)).unwrap();
-        assert!(load_file(&path).unwrap_err().to_string().contains("is larger than 1048576 bytes"));
+        assert!(
+            load_file(&path)
+                .unwrap_err()
+                .to_string()
+                .contains("is larger than 1048576 bytes")
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! Settings: crawler.toml < `CRAWLER_*` environment < flags → one checked [`Config`]. An unknown key is an error with a hint.
 //!
 //! # Layout
-//! [`table`] is the one list of settings: flag, key, variable, help and default of each stand in one row, and every other
-//! part reads it: `flags` (clap), `file` (crawler.toml), [`load`] (who wins, and where a value came from), [`sample`]
+//! [`table`] is the one list of settings, a [`setting::Setting`] each: flag, key, variable, help and default stand in one
+//! row, and every other part reads it: `flags` (clap), `file` (crawler.toml), [`load`] (who wins, and where a value came from), [`sample`]
 //! (crawler.toml as written by `crawler config init`, and what `crawler config show` prints). [`value`] reads and writes
 //! sizes, durations and numbers.
 
@@ -11,6 +11,7 @@ mod file;
 pub mod flags;
 pub mod load;
 pub mod sample;
+pub mod setting;
 pub mod table;
 pub mod value;
 
@@ -28,6 +29,10 @@ pub const DEFAULT_FILE: &str = "crawler.toml";
 
 /// The effective settings of a crawl, checked. Every field has its flag, its key and its default in one table.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of its own that a user sets"
+)]
 pub struct Config {
     /// Seed files in order; `-` is standard input.
     pub seeds: Vec<PathBuf>,

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use super::Config;
 use super::load::Loaded;
-use super::table::{GROUPS, Setting, Shape};
+use super::setting::{Setting, Shape};
+use super::table::GROUPS;
 
 /// Widest line of a comment, characters.
 const WIDTH: usize = 100;
@@ -25,7 +26,8 @@ pub fn sample() -> String {
         let _ = write!(out, "\n## {}\n", group.title);
         for setting in group.settings {
             out.push('\n');
-            comment(&mut out, setting.help);
+            // that a list takes several values shows here
+            comment(&mut out, setting.help.trim_end_matches("; repeatable"));
             let shown = (setting.show)(&defaults);
             // made from the contact unless it is set
             if shown.is_empty() || setting.key == "user_agent" || setting.shape == Shape::List {
@@ -52,20 +54,34 @@ pub fn sample() -> String {
 pub fn effective(loaded: &Loaded) -> String {
     let mut out = String::new();
     for group in &GROUPS {
-        let _ = write!(out, "## {}\n", group.title);
+        let _ = writeln!(out, "## {}", group.title);
         for setting in group.settings {
             let shown = (setting.show)(&loaded.config);
-            let origin = loaded.origins.get(setting.key).map_or_else(|| "default".to_owned(), ToString::to_string);
+            let origin = loaded
+                .origins
+                .get(setting.key)
+                .map_or_else(|| "default".to_owned(), ToString::to_string);
             if shown.is_empty() {
                 let _ = writeln!(out, "# {} is not set", setting.key);
             } else {
-                let _ = writeln!(out, "{} = {} # {}", setting.key, toml_value(setting, &shown), origin.escape_debug());
+                let _ = writeln!(
+                    out,
+                    "{} = {} # {}",
+                    setting.key,
+                    toml_value(setting, &shown),
+                    origin.escape_debug()
+                );
             }
         }
         out.push('\n');
     }
     for field in &loaded.config.fields {
-        let _ = writeln!(out, "[[extract.field]]\nname = {}\nselector = {}", quote(&field.name), quote(&field.selector));
+        let _ = writeln!(
+            out,
+            "[[extract.field]]\nname = {}\nselector = {}",
+            quote(&field.name),
+            quote(&field.selector)
+        );
         if let Some(attr) = &field.attr {
             let _ = writeln!(out, "attr = {}", quote(attr));
         }
@@ -77,7 +93,10 @@ pub fn effective(loaded: &Loaded) -> String {
 fn toml_value(setting: &Setting, values: &[String]) -> String {
     let first = values.first().map_or("", String::as_str);
     match setting.shape {
-        Shape::List => format!("[{}]", values.iter().map(|text| quote(text)).collect::<Vec<_>>().join(", ")),
+        Shape::List => format!(
+            "[{}]",
+            values.iter().map(|text| quote(text)).collect::<Vec<_>>().join(", ")
+        ),
         Shape::Text | Shape::Quantity => quote(first),
         Shape::Number | Shape::Count => first.to_owned(),
         Shape::YesNo | Shape::Switch => (first == "yes").to_string(),
@@ -128,7 +147,11 @@ mod tests {
         for setting in settings() {
             let line = format!("\n{} = ", setting.key);
             let comment = format!("\n# {} = ", setting.key);
-            assert!(sample().contains(&line) != sample().contains(&comment), "{}", setting.key);
+            assert!(
+                sample().contains(&line) != sample().contains(&comment),
+                "{}",
+                setting.key
+            );
         }
     }
 
@@ -149,12 +172,20 @@ mod tests {
 
     #[test]
     fn the_effective_settings_read_back_and_name_their_origin() {
-        let given = |key: &'static str, value: &str, origin| (key, Given { values: vec![value.to_owned()], origin });
+        let given = |key: &'static str, value: &str, origin| {
+            (
+                key,
+                Given {
+                    values: vec![value.to_owned()],
+                    origin,
+                },
+            )
+        };
         let layer = Layer::from([
             given("delay", "90s", Origin::Flag("delay".to_owned())),
             given("include", "a\"b\\d", Origin::Variable("CRAWLER_INCLUDE".to_owned())),
         ]);
-        let loaded = load(Some(Path::new("/dev/null")), [], layer).unwrap();
+        let loaded = load(Some(Path::new("/dev/null")), [], &layer).unwrap();
         let text = effective(&loaded);
         assert!(text.contains("delay = \"90s\" # --delay\n"), "{text}");
         assert!(text.contains("retries = 2 # default\n"), "{text}");

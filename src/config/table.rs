@@ -1,7 +1,9 @@
 //! The one list of settings. A row says how a setting is given (flag, key, variable), what it is for, and how it is read.
 
-use super::Config;
-use super::checks::{address, contact, count, each, folder, header, log_format, pattern, prefix, some_duration, some_size, warc_size};
+use super::checks::{
+    address, contact, count, each, folder, header, log_format, pattern, prefix, some_duration, some_size, warc_size,
+};
+use super::setting::{BLANK, Group, Setting, Shape};
 use super::value::{
     duration, optional, real, resolve, show_duration, show_resolve, show_size, show_word, size, whole, word, yes_no,
 };
@@ -21,55 +23,6 @@ pub const MAX_RATE: f64 = 1_000_000.0;
 /// Most `-v`: beyond it there is nothing more to say.
 pub const MAX_VERBOSE: u8 = 3;
 
-/// What kind of value a setting has: how it stands in crawler.toml and on the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
-    /// A string.
-    Text,
-    /// A number, bare in TOML.
-    Number,
-    /// A string such as `100MiB` or `2s`, or a bare number.
-    Quantity,
-    /// `yes` or `no` behind the flag; `true` or `false` in TOML.
-    YesNo,
-    /// A flag without a value; `true` or `false` in TOML.
-    Switch,
-    /// A flag that counts (`-vv`); a number in TOML.
-    Count,
-    /// A flag that may be given several times; an array of strings in TOML.
-    List,
-}
-
-/// One setting.
-#[derive(Debug)]
-pub struct Setting {
-    /// Its key in crawler.toml. The flag is the same with `-` for `_`, the variable is `CRAWLER_` and capitals.
-    pub key: &'static str,
-    /// The flag's letter.
-    pub short: Option<char>,
-    /// What kind of value it has.
-    pub shape: Shape,
-    /// The value's name in the help.
-    pub name: &'static str,
-    /// What it does, in a line or two.
-    pub help: &'static str,
-    /// A value to show where there is no default.
-    pub example: &'static [&'static str],
-    /// Reads its values (one, but for a list) into the settings, or says what was expected.
-    pub read: fn(&mut Config, &[String]) -> Result<(), String>,
-    /// Writes its value in `config` as `read` reads it; nothing if it is not set.
-    pub show: fn(&Config) -> Vec<String>,
-}
-
-/// Settings of one purpose, under one heading of the help.
-#[derive(Debug)]
-pub struct Group {
-    /// The heading.
-    pub title: &'static str,
-    /// Its settings.
-    pub settings: &'static [Setting],
-}
-
 /// Every setting in the order of the help.
 pub fn settings() -> impl Iterator<Item = &'static Setting> {
     GROUPS.iter().flat_map(|group| group.settings)
@@ -81,32 +34,6 @@ pub fn setting(key: &str) -> Option<&'static Setting> {
     settings().find(|setting| setting.key == key)
 }
 
-impl Setting {
-    /// The flag's long name, without its dashes.
-    #[must_use]
-    pub fn flag(&self) -> String {
-        self.key.replace('_', "-")
-    }
-
-    /// The variable in the environment.
-    #[must_use]
-    pub fn variable(&self) -> String {
-        format!("{}{}", super::load::VARIABLE_PREFIX, self.key.to_ascii_uppercase())
-    }
-}
-
-/// What most settings do not say.
-const BLANK: Setting = Setting {
-    key: "",
-    short: None,
-    shape: Shape::Text,
-    name: "",
-    help: "",
-    example: &[],
-    read: |_, _| Ok(()),
-    show: |_| Vec::new(),
-};
-
 /// The settings by purpose.
 pub static GROUPS: [Group; 6] = [
     Group {
@@ -117,11 +44,10 @@ pub static GROUPS: [Group; 6] = [
                 short: Some('s'),
                 shape: Shape::List,
                 name: "FILE",
-                help: "File of seeds, one URL a line, # begins a comment; - is standard input; repeatable",
+                help: "Seed file, one URL a line, # begins a comment; - is standard input; repeatable",
                 example: &["seeds.txt"],
                 read: |c, v| put(&mut c.seeds, Ok(v.iter().map(Into::into).collect())),
                 show: |c| c.seeds.iter().map(|path| path.display().to_string()).collect(),
-                ..BLANK
             },
             Setting {
                 key: "seed",
@@ -137,7 +63,7 @@ pub static GROUPS: [Group; 6] = [
                 key: "scope",
                 shape: Shape::Text,
                 name: "SCOPE",
-                help: "How far to follow links: host, domain, prefix (the seed's path) or any",
+                help: "Follow links on the seed's host, domain, prefix (its path) or any",
                 read: |c, v| put(&mut c.scope, word(one(v))),
                 show: |c| vec![show_word(c.scope)],
                 ..BLANK
@@ -166,7 +92,7 @@ pub static GROUPS: [Group; 6] = [
                 key: "page_requisites",
                 shape: Shape::YesNo,
                 name: "yes|no",
-                help: "Fetch the images, styles, scripts and frames of a page, one hop beyond the scope too",
+                help: "Fetch a page's images, styles, scripts and frames, one hop beyond the scope too",
                 read: |c, v| put(&mut c.page_requisites, yes_no(one(v))),
                 show: |c| show_yes_no(c.page_requisites),
                 ..BLANK
@@ -235,7 +161,7 @@ pub static GROUPS: [Group; 6] = [
                 key: "delay",
                 shape: Shape::Quantity,
                 name: "DUR",
-                help: "Least pause between the end of a response and the next request to its host",
+                help: "Pause between a response's end and the host's next request",
                 read: |c, v| put(&mut c.delay, duration(one(v))),
                 show: |c| vec![show_duration(c.delay)],
                 ..BLANK
@@ -254,7 +180,12 @@ pub static GROUPS: [Group; 6] = [
                 shape: Shape::Number,
                 name: "N",
                 help: "Requests in flight to one host",
-                read: |c, v| put(&mut c.per_host_connections, whole(one(v), 1..=MAX_PER_HOST_CONNECTIONS).map(usize::from)),
+                read: |c, v| {
+                    put(
+                        &mut c.per_host_connections,
+                        whole(one(v), 1..=MAX_PER_HOST_CONNECTIONS).map(usize::from),
+                    )
+                },
                 show: |c| vec![c.per_host_connections.to_string()],
                 ..BLANK
             },
@@ -290,7 +221,7 @@ pub static GROUPS: [Group; 6] = [
                 key: "contact",
                 shape: Shape::Text,
                 name: "URL|MAIL",
-                help: "Who answers for this crawl; stands in the User-Agent. Set it before crawling sites of others",
+                help: "Who answers for this crawl, for the User-Agent: set it before crawling the sites of others",
                 example: &["https://example.com/crawler"],
                 read: |c, v| put(&mut c.contact, optional(one(v), contact)),
                 show: |c| c.contact.iter().cloned().collect(),
@@ -315,7 +246,7 @@ pub static GROUPS: [Group; 6] = [
                 key: "retries",
                 shape: Shape::Number,
                 name: "N",
-                help: "Tries after the first when a fetch fails or is told to come later",
+                help: "Tries after the first of a fetch that fails",
                 read: |c, v| put(&mut c.retries, whole(one(v), 0..=MAX_RETRIES)),
                 show: |c| vec![c.retries.to_string()],
                 ..BLANK
@@ -333,7 +264,7 @@ pub static GROUPS: [Group; 6] = [
                 key: "header_timeout",
                 shape: Shape::Quantity,
                 name: "DUR",
-                help: "Time for name look-up, connection and response headers",
+                help: "Time for look-up, connection and headers",
                 read: |c, v| put(&mut c.header_timeout, some_duration(one(v))),
                 show: |c| vec![show_duration(c.header_timeout)],
                 ..BLANK
@@ -360,7 +291,7 @@ pub static GROUPS: [Group; 6] = [
                 key: "max_body",
                 shape: Shape::Quantity,
                 name: "SIZE",
-                help: "Largest body kept, as received and as decoded; the rest is cut and marked",
+                help: "Largest body, received or decoded; the rest is cut",
                 read: |c, v| put(&mut c.max_body, some_size(one(v))),
                 show: |c| vec![show_size(c.max_body)],
                 ..BLANK
@@ -379,7 +310,7 @@ pub static GROUPS: [Group; 6] = [
                 key: "allow_address",
                 shape: Shape::List,
                 name: "CIDR",
-                help: "Private or loopback addresses that may be connected to; repeatable",
+                help: "Private or loopback addresses to permit; repeatable",
                 example: &["127.0.0.0/8"],
                 read: |c, v| put(&mut c.allow_address, each(v, address)),
                 show: |c| c.allow_address.iter().map(ToString::to_string).collect(),
@@ -394,7 +325,7 @@ pub static GROUPS: [Group; 6] = [
                 key: "seen",
                 shape: Shape::Text,
                 name: "KIND",
-                help: "What remembers the URLs met: bloom, or hashset (exact, in memory, to compare)",
+                help: "What remembers URLs: bloom, or hashset (exact, to compare)",
                 read: |c, v| put(&mut c.seen, word(one(v))),
                 show: |c| vec![show_word(c.seen)],
                 ..BLANK
@@ -403,7 +334,7 @@ pub static GROUPS: [Group; 6] = [
                 key: "capacity",
                 shape: Shape::Number,
                 name: "N",
-                help: "URLs the filter is made for (16 bits each at the default rate); beyond it, it grows",
+                help: "URLs the filter is made for, 2 bytes each; then it grows",
                 read: |c, v| put(&mut c.capacity, whole(one(v), 1..=MAX_CAPACITY)),
                 show: |c| vec![c.capacity.to_string()],
                 ..BLANK
@@ -412,7 +343,7 @@ pub static GROUPS: [Group; 6] = [
                 key: "fp_rate",
                 shape: Shape::Number,
                 name: "P",
-                help: "Share of new URLs taken for seen once the filter is full",
+                help: "Share of new URLs taken for seen by a full filter",
                 read: |c, v| put(&mut c.fp_rate, real(one(v), 0.0, 0.5)),
                 show: |c| vec![c.fp_rate.to_string()],
                 ..BLANK
@@ -421,7 +352,7 @@ pub static GROUPS: [Group; 6] = [
                 key: "checkpoint_every",
                 shape: Shape::Quantity,
                 name: "DUR",
-                help: "Pause between checkpoints of the filter; what is fetched is durable at once",
+                help: "Pause between checkpoints of the filter; what is fetched is kept at once",
                 read: |c, v| put(&mut c.checkpoint_every, some_duration(one(v))),
                 show: |c| vec![show_duration(c.checkpoint_every)],
                 ..BLANK
@@ -436,7 +367,7 @@ pub static GROUPS: [Group; 6] = [
                 short: Some('o'),
                 shape: Shape::Text,
                 name: "DIR",
-                help: "Job folder: archive, index, logs, state, report; an unfinished job in it is resumed",
+                help: "Job folder; an unfinished job in it is resumed",
                 read: |c, v| put(&mut c.job, folder(one(v))),
                 show: |c| vec![c.job.display().to_string()],
                 ..BLANK
@@ -445,7 +376,7 @@ pub static GROUPS: [Group; 6] = [
                 key: "fresh",
                 shape: Shape::Switch,
                 name: "yes|no",
-                help: "Start over in a new folder beside the job's (crawl-2, ...); nothing is deleted",
+                help: "Start over in a new folder beside the job's (crawl-2, ...)",
                 read: |c, v| put(&mut c.fresh, yes_no(one(v))),
                 show: |c| show_yes_no(c.fresh),
                 ..BLANK
@@ -463,7 +394,7 @@ pub static GROUPS: [Group; 6] = [
                 key: "warc_size",
                 shape: Shape::Quantity,
                 name: "SIZE",
-                help: "Size at which a WARC file is closed and the next begun",
+                help: "Size at which a WARC file is closed",
                 read: |c, v| put(&mut c.warc_size, warc_size(one(v))),
                 show: |c| vec![show_size(c.warc_size)],
                 ..BLANK

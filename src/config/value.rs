@@ -31,7 +31,13 @@ const SIZE_UNITS: [(&str, u64); 9] = [
 ];
 
 /// Units of a duration and their milliseconds, largest first.
-const DURATION_UNITS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+const DURATION_UNITS: [(&str, u64); 5] = [
+    ("d", 86_400_000),
+    ("h", 3_600_000),
+    ("m", 60_000),
+    ("s", 1_000),
+    ("ms", 1),
+];
 
 /// Reads a size in bytes: a plain number, or a number (also `1.5`) and a unit: B, KiB, MiB, GiB, TiB (powers of
 /// 1024), KB, MB, GB, TB (powers of 1000). Case does not matter. A bare `K` or `M` is refused: it means either.
@@ -44,7 +50,11 @@ pub fn size(text: &str) -> Result<u64, String> {
     let bytes = if unit.is_empty() {
         1
     } else {
-        SIZE_UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)).ok_or_else(fail)?.1
+        SIZE_UNITS
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case(unit))
+            .ok_or_else(fail)?
+            .1
     };
     scaled(number, bytes).ok_or_else(fail)
 }
@@ -75,9 +85,17 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         let (unit, after) = tail.split_at(end);
         let millis = match unit {
             "" if parts == 0 && after.is_empty() => 1_000,
-            unit => DURATION_UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)).ok_or_else(fail)?.1,
+            unit => {
+                DURATION_UNITS
+                    .iter()
+                    .find(|(name, _)| name.eq_ignore_ascii_case(unit))
+                    .ok_or_else(fail)?
+                    .1
+            }
         };
-        total = scaled(number, millis).and_then(|part| total.checked_add(part)).ok_or_else(fail)?;
+        total = scaled(number, millis)
+            .and_then(|part| total.checked_add(part))
+            .ok_or_else(fail)?;
         parts += 1;
         rest = after;
     }
@@ -95,7 +113,10 @@ pub fn show_duration(span: Duration) -> String {
         return "0s".to_owned();
     }
     let unit = DURATION_UNITS.iter().find(|(_, unit)| millis.is_multiple_of(*unit));
-    unit.map_or_else(|| format!("{millis}ms"), |(name, unit)| format!("{}{name}", millis / unit))
+    unit.map_or_else(
+        || format!("{millis}ms"),
+        |(name, unit)| format!("{}{name}", millis / unit),
+    )
 }
 
 /// Reads a whole number within limits; `_` and `,` between digits are allowed.
@@ -118,7 +139,11 @@ where
     if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(fail());
     }
-    digits.parse().ok().filter(|number| limits.contains(number)).ok_or_else(fail)
+    digits
+        .parse()
+        .ok()
+        .filter(|number| limits.contains(number))
+        .ok_or_else(fail)
 }
 
 /// Reads a number greater than `above` and at most `most`. Never NaN or infinite.
@@ -126,7 +151,10 @@ where
 /// # Errors
 /// What was expected.
 pub fn real(text: &str, above: f64, most: f64) -> Result<f64, String> {
-    let number = text.parse::<f64>().ok().filter(|number| *number > above && *number <= most);
+    let number = text
+        .parse::<f64>()
+        .ok()
+        .filter(|number| *number > above && *number <= most);
     number.ok_or_else(|| format!("expected a number above {above} and at most {most}"))
 }
 
@@ -168,7 +196,10 @@ pub fn word<T: DeserializeOwned>(text: &str) -> Result<T, String> {
 /// Writes a word of an enum, as serde spells it.
 #[must_use]
 pub fn show_word<T: Serialize>(value: T) -> String {
-    serde_json::to_value(value).ok().and_then(|json| json.as_str().map(str::to_owned)).unwrap_or_default()
+    serde_json::to_value(value)
+        .ok()
+        .and_then(|json| json.as_str().map(str::to_owned))
+        .unwrap_or_default()
 }
 
 /// Reads `HOST:PORT:ADDRESS` as curl does; the address may carry another port to connect to (`a.test:80:127.0.0.1:8080`).
@@ -179,11 +210,17 @@ pub fn resolve(text: &str) -> Result<(String, u16, SocketAddr), String> {
     let fail = || "expected HOST:PORT:ADDRESS, such as example.com:443:192.0.2.1".to_owned();
     let (host, rest) = match text.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
         Some((inner, rest)) => (format!("[{inner}]"), rest.strip_prefix(':').ok_or_else(fail)?),
-        None => text.split_once(':').map(|(host, rest)| (host.to_ascii_lowercase(), rest)).ok_or_else(fail)?,
+        None => text
+            .split_once(':')
+            .map(|(host, rest)| (host.to_ascii_lowercase(), rest))
+            .ok_or_else(fail)?,
     };
     let (port, address) = rest.split_once(':').ok_or_else(fail)?;
     let port: u16 = port.parse().ok().filter(|port| *port > 0).ok_or_else(fail)?;
-    let bare = address.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')).unwrap_or(address);
+    let bare = address
+        .strip_prefix('[')
+        .and_then(|inner| inner.strip_suffix(']'))
+        .unwrap_or(address);
     let target = match bare.parse::<IpAddr>() {
         Ok(ip) => SocketAddr::new(ip, port),
         Err(_) => address.parse().map_err(|_| fail())?,
@@ -197,7 +234,11 @@ pub fn resolve(text: &str) -> Result<(String, u16, SocketAddr), String> {
 /// Writes such an address as [`resolve`] reads it.
 #[must_use]
 pub fn show_resolve((host, port, target): &(String, u16, SocketAddr)) -> String {
-    if target.port() == *port { format!("{host}:{port}:{}", target.ip()) } else { format!("{host}:{port}:{target}") }
+    if target.port() == *port {
+        format!("{host}:{port}:{}", target.ip())
+    } else {
+        format!("{host}:{port}:{target}")
+    }
 }
 
 /// A number with a comma between thousands.
@@ -217,7 +258,9 @@ pub fn thousands(number: u64) -> String {
 /// The leading number of a text (digits and points) and the rest without white space around it.
 fn split_number(text: &str) -> (&str, &str) {
     let text = text.trim();
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
     let (number, rest) = text.split_at(end);
     (number, rest.trim())
 }
@@ -263,7 +306,21 @@ mod tests {
         ] {
             assert_eq!(size(text), Ok(bytes), "{text}");
         }
-        for text in ["", "MiB", "1M", "1K", "-1", "1.", ".5", "1..5", "1.2.3", "1 MiB x", "20000000TiB", "1e6", "NaN"] {
+        for text in [
+            "",
+            "MiB",
+            "1M",
+            "1K",
+            "-1",
+            "1.",
+            ".5",
+            "1..5",
+            "1.2.3",
+            "1 MiB x",
+            "20000000TiB",
+            "1e6",
+            "NaN",
+        ] {
             assert_eq!(size(text), Err(SIZE_HELP.to_owned()), "{text}");
         }
     }
@@ -288,7 +345,19 @@ mod tests {
         ] {
             assert_eq!(duration(text), Ok(Duration::from_millis(millis)), "{text}");
         }
-        for text in ["", "s", "1x", "-1s", "1s2", "2 3", "3651d", "99999999999999999999s", "1e3s", "1.s", "ms500"] {
+        for text in [
+            "",
+            "s",
+            "1x",
+            "-1s",
+            "1s2",
+            "2 3",
+            "3651d",
+            "99999999999999999999s",
+            "1e3s",
+            "1.s",
+            "ms500",
+        ] {
             assert_eq!(duration(text), Err(DURATION_HELP.to_owned()), "{text}");
         }
     }
@@ -321,8 +390,14 @@ mod tests {
     #[test]
     fn numbers_have_limits_and_say_them() {
         assert_eq!(whole::<u64>("10_000,000", 1..=u64::MAX), Ok(10_000_000));
-        assert_eq!(whole::<u64>("0", 1..=u64::MAX), Err("expected a whole number of at least 1".to_owned()));
-        assert_eq!(whole::<u32>("10001", 1..=10_000), Err("expected a whole number from 1 to 10,000".to_owned()));
+        assert_eq!(
+            whole::<u64>("0", 1..=u64::MAX),
+            Err("expected a whole number of at least 1".to_owned())
+        );
+        assert_eq!(
+            whole::<u32>("10001", 1..=10_000),
+            Err("expected a whole number from 1 to 10,000".to_owned())
+        );
         assert!(whole::<u64>("+5", 0..=9).is_err());
         assert!(whole::<u64>("", 0..=9).is_err());
         assert_eq!(real("0.001", 0.0, 0.5), Ok(0.001));
@@ -363,7 +438,17 @@ mod tests {
             assert_eq!(resolve(text), Ok(read.clone()), "{text}");
             assert_eq!(resolve(&show_resolve(&read)), Ok(read), "{text}");
         }
-        for text in ["", "a", "a:80", "a:80:", "a:0:127.0.0.1", "a:x:127.0.0.1", ":80:127.0.0.1", "a:80:b.test", "[::1]80:x"] {
+        for text in [
+            "",
+            "a",
+            "a:80",
+            "a:80:",
+            "a:0:127.0.0.1",
+            "a:x:127.0.0.1",
+            ":80:127.0.0.1",
+            "a:80:b.test",
+            "[::1]80:x",
+        ] {
             assert!(resolve(text).is_err(), "{text}");
         }
     }

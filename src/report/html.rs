@@ -25,7 +25,11 @@ td.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}td.b{
 pub(super) fn page(outcome: &Outcome, verdict: &Verdict) -> String {
     let mut out = String::from("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n");
     out.push_str("<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n");
-    let _ = write!(out, "<title>Crawl {}</title>\n<style>{STYLE}</style></head><body>\n", verdict.state);
+    let _ = write!(
+        out,
+        "<title>Crawl {}</title>\n<style>{STYLE}</style></head><body>\n",
+        verdict.state
+    );
     head(&mut out, outcome, verdict);
     accounts(&mut out, outcome);
     let counters = &outcome.last.counters;
@@ -37,7 +41,11 @@ pub(super) fn page(outcome: &Outcome, verdict: &Verdict) -> String {
     failed_seeds(&mut out, outcome);
     filter(&mut out, outcome);
     rest(&mut out, outcome);
-    let _ = write!(out, "<p><small>crawler {}; the same numbers stand in report.json</small></p>\n</body></html>\n", env!("CARGO_PKG_VERSION"));
+    let _ = write!(
+        out,
+        "<p><small>crawler {}; the same numbers stand in report.json</small></p>\n</body></html>\n",
+        env!("CARGO_PKG_VERSION")
+    );
     out
 }
 
@@ -57,7 +65,10 @@ fn head(out: &mut String, outcome: &Outcome, verdict: &Verdict) {
     );
     for (name, value) in [
         ("pages fetched", thousands(counters.urls.fetched)),
-        ("pages a second", rate(per_second(counters.urls.fetched, outcome.last.wall))),
+        (
+            "pages a second",
+            rate(per_second(counters.urls.fetched, outcome.last.wall)),
+        ),
         ("failed", thousands(counters.urls.failed)),
         ("pending", thousands(counters.urls.pending)),
         ("hosts", thousands(counters.hosts)),
@@ -77,7 +88,10 @@ fn accounts(out: &mut String, outcome: &Outcome) {
     } else {
         "<span class=\"bad\">They do not add up.</span>"
     };
-    let _ = writeln!(out, "<h2>Accounts</h2>\n<p>Every link and every URL has its answer. {verdict}</p>");
+    let _ = writeln!(
+        out,
+        "<h2>Accounts</h2>\n<p>Every link and every URL has its answer. {verdict}</p>"
+    );
     bars(
         out,
         &format!("{} links found", thousands(links.found)),
@@ -105,7 +119,11 @@ fn accounts(out: &mut String, outcome: &Outcome) {
 fn counts<'a, K: Display + Ord + 'a>(out: &mut String, title: &str, counts: impl Iterator<Item = (&'a K, &'a u64)>) {
     let mut sorted: Vec<(&K, u64)> = counts.map(|(key, count)| (key, *count)).collect();
     sorted.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
-    let names: Vec<(String, u64)> = sorted.iter().take(MAX_ROWS).map(|(key, count)| (key.to_string(), *count)).collect();
+    let names: Vec<(String, u64)> = sorted
+        .iter()
+        .take(MAX_ROWS)
+        .map(|(key, count)| (key.to_string(), *count))
+        .collect();
     let mut rows: Vec<(&str, u64)> = names.iter().map(|(name, count)| (name.as_str(), *count)).collect();
     if let Some(rest) = sorted.get(MAX_ROWS..).filter(|rest| !rest.is_empty()) {
         rows.push(("others", rest.iter().map(|(_, count)| count).sum()));
@@ -149,20 +167,38 @@ fn filter(out: &mut String, outcome: &Outcome) {
     let observed = if seen.fp_observed_of == 0 {
         "no key of the sample yet".to_owned()
     } else {
-        format!("{} of {} sampled", percent(seen.fp_observed), thousands(seen.fp_observed_of))
+        format!(
+            "{} of {} sampled",
+            percent(seen.fp_observed),
+            thousands(seen.fp_observed_of)
+        )
     };
     table(
         out,
         "Seen-set",
         &[
             ("kind", crate::config::value::show_word(seen.kind)),
-            ("URLs", format!("{} of {}", thousands(seen.items), thousands(seen.capacity))),
-            ("size", format!("{}, {} bits a URL, {} layers", bytes(seen.bits / 8), seen.hashes, seen.layers)),
+            (
+                "URLs",
+                format!("{} of {}", thousands(seen.items), thousands(seen.capacity)),
+            ),
+            (
+                "size",
+                format!(
+                    "{}, {} bits a URL, {} layers",
+                    bytes(seen.bits / 8),
+                    seen.hashes,
+                    seen.layers
+                ),
+            ),
             ("bits set", percent(seen.fill)),
             ("taken for seen wrongly: asked for", percent(seen.fp_target)),
             ("predicted from the fill", percent(seen.fp_predicted)),
             ("observed", observed),
-            ("URLs lost to it, estimated", format!("{:.2}", finite(seen.lost_estimate))),
+            (
+                "URLs lost to it, estimated",
+                format!("{:.2}", finite(seen.lost_estimate)),
+            ),
         ],
     );
 }
@@ -189,7 +225,14 @@ fn rest(out: &mut String, outcome: &Outcome) {
         out,
         "Archive and machine",
         &[
-            ("WARC files", format!("{}, {}", thousands(counters.archive_files), bytes(counters.bytes.archived))),
+            (
+                "WARC files",
+                format!(
+                    "{}, {}",
+                    thousands(counters.archive_files),
+                    bytes(counters.bytes.archived)
+                ),
+            ),
             (
                 "records",
                 format!(
@@ -247,7 +290,14 @@ mod tests {
         for outside in ["http://", "https://", "src=", "href=", "@import", "url(", "<script"] {
             assert!(!page.contains(outside), "{outside}");
         }
-        for number in ["100 links found", "50 URLs admitted", "text/html", "1.4 MiB", "They add up", "1.000 s"] {
+        for number in [
+            "100 links found",
+            "50 URLs admitted",
+            "text/html",
+            "1.4 MiB",
+            "They add up",
+            "1.000 s",
+        ] {
             assert!(page.contains(number), "{number}");
         }
         for wrong in ["NaN", "inf"] {
@@ -259,7 +309,10 @@ mod tests {
     fn what_strangers_wrote_stays_text() {
         let mut outcome = outcome();
         outcome.last.counters.mime = BTreeMap::from([("<script>alert('x')</script>".to_owned(), 1)]);
-        outcome.seeds = vec![SeedOutcome { url: "http://a/?\"<b>".to_owned(), result: Err("<i>".to_owned()) }];
+        outcome.seeds = vec![SeedOutcome {
+            url: "http://a/?\"<b>".to_owned(),
+            result: Err("<i>".to_owned()),
+        }];
         let page = page(&outcome, &Verdict::of(&outcome));
         for markup in ["<script", "<b>\"", "<i>"] {
             assert!(!page.contains(markup), "{markup}");

@@ -16,14 +16,20 @@ const MAX_REASONS: usize = 6;
 /// One line for each seed that brought no response: `seed http://... failed: name look-up failed (...)`.
 #[must_use]
 pub fn failed_seeds(outcome: &Outcome) -> Vec<String> {
-    let failed = outcome.seeds.iter().filter_map(|seed| seed.result.as_ref().err().map(|reason| (&seed.url, reason)));
+    let failed = outcome
+        .seeds
+        .iter()
+        .filter_map(|seed| seed.result.as_ref().err().map(|reason| (&seed.url, reason)));
     let count = failed.clone().count();
     let mut lines: Vec<String> = failed
         .take(MAX_SEEDS_NAMED)
         .map(|(url, reason)| format!("seed {url} failed: {reason}{}", advice(reason)))
         .collect();
     if count > MAX_SEEDS_NAMED {
-        lines.push(format!("{} more seeds failed", thousands((count - MAX_SEEDS_NAMED) as u64)));
+        lines.push(format!(
+            "{} more seeds failed",
+            thousands((count - MAX_SEEDS_NAMED) as u64)
+        ));
     }
     lines
 }
@@ -41,7 +47,12 @@ fn advice(reason: &str) -> &'static str {
 pub fn text(outcome: &Outcome, verdict: &Verdict, job: &Path) -> String {
     let counters = &outcome.last.counters;
     let (urls, links, seen) = (&counters.urls, &counters.links, &outcome.last.seen);
-    let mut out = format!("crawl {}: {} ({}", verdict.state, verdict.reason, span(outcome.last.wall));
+    let state = if verdict.state == "limit" {
+        "stopped at a limit"
+    } else {
+        verdict.state
+    };
+    let mut out = format!("crawl {state}: {} ({}", verdict.reason, span(outcome.last.wall));
     if outcome.runs > 1 {
         let _ = write!(out, " in {} runs", outcome.runs);
     }
@@ -52,13 +63,14 @@ pub fn text(outcome: &Outcome, verdict: &Verdict, job: &Path) -> String {
     line(
         "pages",
         format!(
-            "{} fetched ({}/s), {} failed, {} forbidden by robots.txt, {} pending; {} hosts",
+            "{} fetched ({}/s), {} failed, {} forbidden by robots.txt, {} pending; {} host{}",
             thousands(urls.fetched),
             rate(per_second(urls.fetched, outcome.last.wall)),
             thousands(urls.failed),
             thousands(urls.robots),
             thousands(urls.pending),
             thousands(counters.hosts),
+            if counters.hosts == 1 { "" } else { "s" },
         ),
     );
     if !counters.failures.is_empty() {
@@ -76,7 +88,14 @@ pub fn text(outcome: &Outcome, verdict: &Verdict, job: &Path) -> String {
             thousands(links.trap),
         ),
     );
-    line("received", format!("{}, {} decoded", bytes(counters.bytes.received), bytes(counters.bytes.decoded)));
+    line(
+        "received",
+        format!(
+            "{}, {} decoded",
+            bytes(counters.bytes.received),
+            bytes(counters.bytes.decoded)
+        ),
+    );
     line(
         "filter",
         format!(
@@ -91,12 +110,17 @@ pub fn text(outcome: &Outcome, verdict: &Verdict, job: &Path) -> String {
         let size = bytes(counters.bytes.archived);
         let files = counters.archive_files;
         let noun = if files == 1 { "file" } else { "files" };
-        line("archive", format!("{} ({files} {noun}, {size})", job.join("archive").display()));
+        line(
+            "archive",
+            format!("{} ({files} {noun}, {size})", job.join("archive").display()),
+        );
     }
     line("report", job.join("report.html").display().to_string());
-    if !verdict.is_final() && verdict.exit != super::NO_SEED {
-        out.push_str("the same command goes on from here\n");
-    }
+    out.push_str(match verdict.state {
+        "stopped" => "the same command goes on from here\n",
+        "limit" => "the same command with a higher limit goes on from here\n",
+        _ => "",
+    });
     out
 }
 
@@ -104,8 +128,11 @@ pub fn text(outcome: &Outcome, verdict: &Verdict, job: &Path) -> String {
 fn reasons(failures: &BTreeMap<String, u64>) -> String {
     let mut sorted: Vec<(&String, &u64)> = failures.iter().collect();
     sorted.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
-    let mut shown: Vec<String> =
-        sorted.iter().take(MAX_REASONS).map(|(reason, count)| format!("{reason} {}", thousands(**count))).collect();
+    let mut shown: Vec<String> = sorted
+        .iter()
+        .take(MAX_REASONS)
+        .map(|(reason, count)| format!("{reason} {}", thousands(**count)))
+        .collect();
     let others: u64 = sorted.iter().skip(MAX_REASONS).map(|(_, count)| **count).sum();
     if others > 0 {
         shown.push(format!("others {}", thousands(others)));
@@ -141,12 +168,19 @@ mod tests {
         let text = text(&outcome, &Verdict::of(&outcome), Path::new("crawl"));
         assert!(text.starts_with("crawl stopped: SIGINT (10 s in 2 runs)\n"), "{text}");
         assert!(text.ends_with("the same command goes on from here\n"), "{text}");
+        outcome.end = End::Limit("--max-pages 40".to_owned());
+        let text = self::text(&outcome, &Verdict::of(&outcome), Path::new("crawl"));
+        assert!(text.starts_with("crawl stopped at a limit: --max-pages 40 ("), "{text}");
+        assert!(text.ends_with("with a higher limit goes on from here\n"), "{text}");
     }
 
     #[test]
     fn each_failed_seed_has_its_line_up_to_a_bound() {
         let mut outcome = outcome();
-        let seed = |reason: &str| SeedOutcome { url: "http://x/".to_owned(), result: Err(reason.to_owned()) };
+        let seed = |reason: &str| SeedOutcome {
+            url: "http://x/".to_owned(),
+            result: Err(reason.to_owned()),
+        };
         outcome.seeds.push(seed("name look-up failed: x"));
         outcome.seeds.push(seed("private address: 127.0.0.1"));
         assert_eq!(

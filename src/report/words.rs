@@ -59,7 +59,11 @@ pub fn rate(rate: f64) -> String {
     } else if rate < 1_000.0 {
         format!("{rate:.1}")
     } else {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, and the cast saturates")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "positive, and the cast saturates"
+        )]
         thousands(rate as u64)
     }
 }
@@ -67,7 +71,11 @@ pub fn rate(rate: f64) -> String {
 /// The number, or zero for NaN, an infinity or a negative number, none of which a report may hold.
 #[must_use]
 pub fn finite(number: f64) -> f64 {
-    if number.is_finite() && number > 0.0 { number } else { 0.0 }
+    if number.is_finite() && number > 0.0 {
+        number
+    } else {
+        0.0
+    }
 }
 
 /// `part / whole`, zero if there is no whole.
@@ -81,7 +89,11 @@ pub fn share(part: u64, whole: u64) -> f64 {
 #[must_use]
 #[expect(clippy::cast_precision_loss, reason = "shown with a few digits")]
 pub fn per_second(count: u64, time: Duration) -> f64 {
-    if time.is_zero() { 0.0 } else { count as f64 / time.as_secs_f64() }
+    if time.is_zero() {
+        0.0
+    } else {
+        count as f64 / time.as_secs_f64()
+    }
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ const LAYERS: [&[&str]; 7] = [
     // the owner of a set of hosts
     &["shard"],
     // one visit, the durable order, the settings
-    &["visit", "ledger", "checkpoint", "config"],
+    &["visit", "ledger", "checkpoint", "job", "config"],
     // the loop and what looks at it
     &["crawl", "progress", "report"],
     &["commands"],
