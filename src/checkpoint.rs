@@ -75,7 +75,12 @@ impl Writing {
         self.file.append(&tail)?;
         self.file.sync()?;
         drop(self.file);
-        let mut serials: Vec<u64> = self.disk.list(FOLDER)?.iter().filter_map(|name| serial_of(name)).collect();
+        let mut serials: Vec<u64> = self
+            .disk
+            .list(FOLDER)?
+            .iter()
+            .filter_map(|name| serial_of(name))
+            .collect();
         serials.sort_unstable();
         let next = serials.last().map_or(1, |last| last + 1);
         self.disk.rename(TEMPORARY, &format!("{FOLDER}/{}", name(next)))?;
@@ -117,12 +122,16 @@ pub fn restore(
         let Some(file) = disk.read(&path)? else { continue };
         match snapshot::restore(io::BufReader::new(file), Some(&key)) {
             Ok((_, restored)) if restored.log_end > admitted || restored.identity != identity => {
-                notes.push(format!("{path}: does not belong to the admission log; made again from the log"));
+                notes.push(format!(
+                    "{path}: does not belong to the admission log; made again from the log"
+                ));
             }
             Ok((seen, restored)) => {
                 if !restored.damaged.is_empty() {
                     let count = restored.damaged.len();
-                    notes.push(format!("{path}: {count} damaged chunks; their keys are read from the log again"));
+                    notes.push(format!(
+                        "{path}: {count} damaged chunks; their keys are read from the log again"
+                    ));
                 }
                 found = Some((seen, restored.replay_from()));
                 break;
@@ -131,7 +140,9 @@ pub fn restore(
                 let text = format!("{path}: {error}");
                 return Err(io::Error::new(io::ErrorKind::Unsupported, text));
             }
-            Err(error) => notes.push(format!("{path}: {error}; an older checkpoint or the log serves instead")),
+            Err(error) => notes.push(format!(
+                "{path}: {error}; an older checkpoint or the log serves instead"
+            )),
         }
     }
     let (mut seen, from) = match found {
@@ -150,9 +161,14 @@ pub fn replay(disk: &dyn Disk, seen: &mut dyn SeenSet, from: u64, to: u64) -> io
     if from >= to {
         return Ok(());
     }
-    let file = disk.read(ADMITTED)?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+    let file = disk
+        .read(ADMITTED)?
+        .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
     let mut file = io::BufReader::with_capacity(1 << 20, file);
-    io::copy(&mut file.by_ref().take(from * Fingerprint::BYTES as u64), &mut io::sink())?;
+    io::copy(
+        &mut file.by_ref().take(from * Fingerprint::BYTES as u64),
+        &mut io::sink(),
+    )?;
     let mut left = to - from;
     let mut keys = Vec::with_capacity(KEYS_AT_ONCE);
     let mut bytes = [0; Fingerprint::BYTES];

@@ -124,7 +124,10 @@ impl Append for RealFile {
 }
 
 fn shorter(there: u64, len: u64) -> io::Error {
-    io::Error::new(io::ErrorKind::UnexpectedEof, format!("the file has {there} bytes, {len} were written to it"))
+    io::Error::new(
+        io::ErrorKind::UnexpectedEof,
+        format!("the file has {there} bytes, {len} were written to it"),
+    )
 }
 
 fn sync_folder_of(path: &Path) -> io::Result<()> {
@@ -203,7 +206,9 @@ impl Memory {
     /// (by a process that should be dead) do not reach the copy.
     #[must_use]
     pub fn after_kill(&self) -> Self {
-        Self { files: Arc::new(Mutex::new(self.lock().clone())) }
+        Self {
+            files: Arc::new(Mutex::new(self.lock().clone())),
+        }
     }
 
     /// The files as a power cut leaves them: what was synced, and of the rest a part that `keep` chooses
@@ -215,7 +220,9 @@ impl Memory {
             let loose = file.bytes.len() - file.synced;
             file.bytes.truncate(file.synced + keep(loose).min(loose));
         }
-        Self { files: Arc::new(Mutex::new(files)) }
+        Self {
+            files: Arc::new(Mutex::new(files)),
+        }
     }
 
     /// A file's bytes, if it is there.
@@ -274,16 +281,24 @@ impl Append for MemoryAppend {
 impl Disk for Memory {
     fn append(&self, name: &str) -> io::Result<Box<dyn Append>> {
         let len = self.lock().entry(name.to_owned()).or_default().bytes.len() as u64;
-        Ok(Box::new(MemoryAppend { disk: self.clone(), name: name.to_owned(), len }))
+        Ok(Box::new(MemoryAppend {
+            disk: self.clone(),
+            name: name.to_owned(),
+            len,
+        }))
     }
 
     fn read(&self, name: &str) -> io::Result<Option<Box<dyn Read + Send>>> {
-        Ok(self.bytes(name).map(|bytes| Box::new(Cursor::new(bytes)) as Box<dyn Read + Send>))
+        Ok(self
+            .bytes(name)
+            .map(|bytes| Box::new(Cursor::new(bytes)) as Box<dyn Read + Send>))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let mut files = self.lock();
-        let file = files.remove(from).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        let file = files
+            .remove(from)
+            .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
         files.insert(to.to_owned(), file);
         Ok(())
     }
@@ -295,7 +310,11 @@ impl Disk for Memory {
 
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
         let start = format!("{folder}/");
-        let names = self.lock().keys().filter_map(|name| name.strip_prefix(&start).map(str::to_owned)).collect();
+        let names = self
+            .lock()
+            .keys()
+            .filter_map(|name| name.strip_prefix(&start).map(str::to_owned))
+            .collect();
         Ok(names)
     }
 
@@ -321,7 +340,11 @@ mod tests {
         assert_eq!(again.len(), 5);
         again.append(b"!").unwrap();
         let mut text = String::new();
-        disk.read("state/a").unwrap().unwrap().read_to_string(&mut text).unwrap();
+        disk.read("state/a")
+            .unwrap()
+            .unwrap()
+            .read_to_string(&mut text)
+            .unwrap();
         assert_eq!(text, "hello!");
         publish(disk, "state/b", b"whole").unwrap();
         disk.rename("state/a", "state/c").unwrap();

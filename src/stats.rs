@@ -115,7 +115,10 @@ impl Counters {
                 self.urls.fetched += 1;
                 *self.status.entry(*status).or_default() += 1;
                 let known = self.mime.len() < MAX_MIME_NAMES || self.mime.contains_key(mime);
-                *self.mime.entry(if known { mime.clone() } else { "other".to_owned() }).or_default() += 1;
+                *self
+                    .mime
+                    .entry(if known { mime.clone() } else { "other".to_owned() })
+                    .or_default() += 1;
             }
             Settled::Failed { reason } => {
                 self.urls.pending -= 1;
@@ -191,15 +194,40 @@ mod tests {
     #[test]
     fn the_accounts_add_up_whatever_is_settled() {
         let mut counters = Counters::default();
-        let links = LinkCounts { found: 10, malformed: 1, out_of_scope: 2, trap: 0, seen: 2, admitted: 5 };
-        counters.add(&Delta { links, ..Delta::default() });
-        let fetched = Settled::Fetched { status: 200, mime: "text/html".into() };
+        let links = LinkCounts {
+            found: 10,
+            malformed: 1,
+            out_of_scope: 2,
+            trap: 0,
+            seen: 2,
+            admitted: 5,
+        };
+        counters.add(&Delta {
+            links,
+            ..Delta::default()
+        });
+        let fetched = Settled::Fetched {
+            status: 200,
+            mime: "text/html".into(),
+        };
         let failed = Settled::Failed { reason: "dns".into() };
         for settled in [fetched, failed, Settled::Robots, Settled::Retry, Settled::RobotsTxt] {
-            counters.add(&Delta { settled, ..Delta::default() });
+            counters.add(&Delta {
+                settled,
+                ..Delta::default()
+            });
             assert!(counters.balanced());
         }
-        assert_eq!(counters.urls, UrlCounts { admitted: 5, fetched: 1, failed: 1, robots: 1, pending: 2 });
+        assert_eq!(
+            counters.urls,
+            UrlCounts {
+                admitted: 5,
+                fetched: 1,
+                failed: 1,
+                robots: 1,
+                pending: 2
+            }
+        );
         counters.urls.pending -= 1;
         assert!(!counters.balanced());
     }
@@ -209,8 +237,14 @@ mod tests {
         let mut counters = Counters::default();
         counters.urls.pending = 2_000;
         for n in 0..2_000 {
-            let settled = Settled::Fetched { status: 200, mime: format!("x/{n}") };
-            counters.add(&Delta { settled, ..Delta::default() });
+            let settled = Settled::Fetched {
+                status: 200,
+                mime: format!("x/{n}"),
+            };
+            counters.add(&Delta {
+                settled,
+                ..Delta::default()
+            });
         }
         assert_eq!(counters.mime.len(), MAX_MIME_NAMES + 1);
         assert_eq!(counters.mime["other"], 1_000);
@@ -220,7 +254,10 @@ mod tests {
     fn the_smallest_gap_is_kept() {
         let mut counters = Counters::default();
         for gap in [30, 10, 20] {
-            counters.add(&Delta { gap_us: Some(gap), ..Delta::default() });
+            counters.add(&Delta {
+                gap_us: Some(gap),
+                ..Delta::default()
+            });
         }
         assert_eq!(counters.min_gap_us, Some(10));
     }

@@ -139,7 +139,9 @@ impl Fjall {
     }
 
     fn table(&self, table: Table) -> io::Result<&fjall::Keyspace> {
-        self.tables.get(&table).ok_or_else(|| io::Error::other("a table that was not opened"))
+        self.tables
+            .get(&table)
+            .ok_or_else(|| io::Error::other("a table that was not opened"))
     }
 }
 
@@ -149,9 +151,17 @@ impl Store for Fjall {
     }
 
     fn range(&self, table: Table, after: &[u8], inclusive: bool, prefix: &[u8], limit: usize) -> io::Result<Vec<Row>> {
-        let start = if inclusive { Bound::Included(after) } else { Bound::Excluded(after) };
+        let start = if inclusive {
+            Bound::Included(after)
+        } else {
+            Bound::Excluded(after)
+        };
         let mut rows = Vec::new();
-        for guard in self.table(table)?.range::<&[u8], _>((start, Bound::Unbounded)).take(limit) {
+        for guard in self
+            .table(table)?
+            .range::<&[u8], _>((start, Bound::Unbounded))
+            .take(limit)
+        {
             let (key, value) = guard.into_inner().map_err(other)?;
             if !key.starts_with(prefix) {
                 break;
@@ -170,7 +180,14 @@ impl Store for Fjall {
                 None => write.remove(&keyspace, key),
             }
         }
-        write.durability(Some(if sync { fjall::PersistMode::SyncData } else { fjall::PersistMode::Buffer })).commit().map_err(other)
+        write
+            .durability(Some(if sync {
+                fjall::PersistMode::SyncData
+            } else {
+                fjall::PersistMode::Buffer
+            }))
+            .commit()
+            .map_err(other)
     }
 }
 
@@ -194,14 +211,21 @@ impl MemoryStore {
     /// The store as a kill leaves it.
     #[must_use]
     pub fn after_kill(&self) -> Self {
-        Self { state: Arc::new(Mutex::new(self.lock().clone())) }
+        Self {
+            state: Arc::new(Mutex::new(self.lock().clone())),
+        }
     }
 
     /// The store as a power cut leaves it: up to the last synced batch.
     #[must_use]
     pub fn after_power_cut(&self) -> Self {
         let synced = self.lock().synced.clone();
-        Self { state: Arc::new(Mutex::new(MemoryState { rows: synced.clone(), synced })) }
+        Self {
+            state: Arc::new(Mutex::new(MemoryState {
+                rows: synced.clone(),
+                synced,
+            })),
+        }
     }
 }
 
@@ -212,10 +236,16 @@ impl Store for MemoryStore {
 
     fn range(&self, table: Table, after: &[u8], inclusive: bool, prefix: &[u8], limit: usize) -> io::Result<Vec<Row>> {
         let start = (table, after.to_vec());
-        let start = if inclusive { Bound::Included(start) } else { Bound::Excluded(start) };
+        let start = if inclusive {
+            Bound::Included(start)
+        } else {
+            Bound::Excluded(start)
+        };
         let state = self.lock();
         let rows = state.rows.range((start, Bound::Unbounded));
-        let rows = rows.take_while(|((t, key), _)| *t == table && key.starts_with(prefix)).take(limit);
+        let rows = rows
+            .take_while(|((t, key), _)| *t == table && key.starts_with(prefix))
+            .take(limit);
         Ok(rows.map(|((_, key), value)| (key.clone(), value.clone())).collect())
     }
 
@@ -249,7 +279,10 @@ mod tests {
         assert_eq!(store.get(Table::Queue, &[1, 3]).unwrap(), Some(vec![3]));
         assert_eq!(store.get(Table::Meta, &[1, 3]).unwrap(), None);
         let rows = store.range(Table::Queue, &[1, 6], false, &[1], 100).unwrap();
-        assert_eq!(rows, [(vec![1, 7], vec![7]), (vec![1, 8], vec![8]), (vec![1, 9], vec![9])]);
+        assert_eq!(
+            rows,
+            [(vec![1, 7], vec![7]), (vec![1, 8], vec![8]), (vec![1, 9], vec![9])]
+        );
         assert_eq!(store.range(Table::Queue, &[1], true, &[1], 2).unwrap().len(), 2);
         let mut batch = Batch::default();
         batch.remove(Table::Queue, &[1, 7]);

@@ -13,6 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::filter::{CHUNKS_AHEAD, Copying};
 use super::grow::Growth;
 use super::keep::{Order, Word, keep};
 use super::{CrawlError, End, Snapshot};
@@ -29,8 +30,6 @@ use crate::visit::{self, Visited, log};
 const VIEW_EVERY: Duration = Duration::from_millis(200);
 /// How long a stop waits for requests in flight before it leaves them pending.
 pub const DRAIN: Duration = Duration::from_secs(10);
-/// Chunks of a checkpoint on their way to the disk.
-const CHUNKS_AHEAD: usize = 2;
 
 /// The crawl's clock: the one place where it is read.
 #[derive(Debug, Clone, Copy)]
@@ -59,18 +58,9 @@ pub(super) struct Limits {
 
 /// Running → Draining → done.
 #[derive(Debug)]
-enum Phase {
+pub(super) enum Phase {
     Running,
     Draining { end: End, until: Instant },
-}
-
-/// A checkpoint under way.
-struct Copying {
-    next: usize,
-    chunks: usize,
-    on_the_way: usize,
-    pause: Duration,
-    publishing: bool,
 }
 
 /// Everything the loop is made of.
@@ -104,18 +94,18 @@ pub enum Place {
     Task,
 }
 
-struct Loop<'a, F> {
-    crawl: Crawl<F>,
+pub(super) struct Loop<'a, F> {
+    pub(super) crawl: Crawl<F>,
     permits: Arc<Semaphore>,
     visiting: JoinSet<(Box<Visited>, OwnedSemaphorePermit)>,
     orders: UnboundedSender<Order>,
     view: &'a watch::Sender<Option<Snapshot>>,
-    phase: Phase,
+    pub(super) phase: Phase,
     /// The newest totals that are durable.
-    tail: Tail,
+    pub(super) tail: Tail,
     fetched: u64,
-    copying: Option<Copying>,
-    next_checkpoint: Instant,
+    pub(super) copying: Option<Copying>,
+    pub(super) next_checkpoint: Instant,
     next_view: Instant,
     last: String,
     /// Nothing is left in the frontier.
@@ -186,7 +176,9 @@ impl<F: Fetcher> Loop<'_, F> {
     fn offer(&mut self, links: Vec<Link>, counts: LinkCounts) {
         let now = self.crawl.clock.now();
         let fact = self.crawl.shard.offer_seeds(links, counts, now);
-        let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else { unreachable!("nothing runs yet") };
+        let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
+            unreachable!("nothing runs yet")
+        };
         self.write(fact, None, None, None, permit);
     }
 
@@ -273,7 +265,10 @@ impl<F: Fetcher> Loop<'_, F> {
         if limits.pages.is_some_and(|most| self.fetched >= most) {
             return Some(End::Limit("max-pages".to_owned()));
         }
-        if limits.bytes.is_some_and(|most| self.tail.counters.bytes.received >= most) {
+        if limits
+            .bytes
+            .is_some_and(|most| self.tail.counters.bytes.received >= most)
+        {
             return Some(End::Limit("max-bytes".to_owned()));
         }
         if limits.time.is_some_and(|most| self.wall() >= most) {
@@ -294,7 +289,10 @@ impl<F: Fetcher> Loop<'_, F> {
 
     fn drain(&mut self, end: End) {
         if matches!(self.phase, Phase::Running) {
-            self.phase = Phase::Draining { end, until: Instant::now() + DRAIN };
+            self.phase = Phase::Draining {
+                end,
+                until: Instant::now() + DRAIN,
+            };
         }
     }
 
@@ -303,7 +301,11 @@ impl<F: Fetcher> Loop<'_, F> {
         match &self.phase {
             Phase::Running if self.empty && self.visiting.is_empty() && self.permits_are_back() => {
                 let pending = self.crawl.shard.any_spent();
-                Some(if pending { End::Limit("max-pages-per-host".to_owned()) } else { End::Finished })
+                Some(if pending {
+                    End::Limit("max-pages-per-host".to_owned())
+                } else {
+                    End::Finished
+                })
             }
             Phase::Running => None,
             Phase::Draining { end, until } if self.visiting.is_empty() || Instant::now() >= *until => {
@@ -345,12 +347,25 @@ impl<F: Fetcher> Loop<'_, F> {
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
             Err(error) => return Err(CrawlError::Other(format!("a visit was lost: {error}"))),
         };
-        let Visited { done, members, log, page, address } = *visited;
+        let Visited {
+            done,
+            members,
+            log,
+            page,
+            address,
+        } = *visited;
         let now = self.crawl.clock.now();
-        let widening = done.links.iter().find(|link| link.seed.is_some()).map(|link| link.url.clone());
+        let widening = done
+            .links
+            .iter()
+            .find(|link| link.seed.is_some())
+            .map(|link| link.url.clone());
         let fact = self.crawl.shard.finish(done, now);
         let settled = &fact.delta.settled;
-        let keep = !matches!(settled, crate::stats::Settled::Retry | crate::stats::Settled::Failed { .. });
+        let keep = !matches!(
+            settled,
+            crate::stats::Settled::Retry | crate::stats::Settled::Failed { .. }
+        );
         if matches!(settled, crate::stats::Settled::Fetched { .. }) {
             self.fetched += 1;
             if let Some(url) = widening {
@@ -364,13 +379,24 @@ impl<F: Fetcher> Loop<'_, F> {
 
     /// A seed redirected here: it belongs to the crawl like the seed itself.
     fn widen(&self, url: &CrawlUrl) {
-        let mut scope = self.crawl.visits.judge.scope.write().unwrap_or_else(PoisonError::into_inner);
+        let mut scope = self
+            .crawl
+            .visits
+            .judge
+            .scope
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         scope.add_seed(url);
         tracing::info!(url = url.href(), "a seed redirected here; the scope now covers it");
     }
 
     fn settle(&mut self, settlement: Settlement, now: Time, permit: OwnedSemaphorePermit) {
-        let Settlement { fact, item, why, robots } = settlement;
+        let Settlement {
+            fact,
+            item,
+            why,
+            robots,
+        } = settlement;
         let line = log::Line {
             at: now,
             status: if robots { log::ROBOTS_PRECLUDED } else { log::GIVEN_UP },
@@ -397,13 +423,20 @@ impl<F: Fetcher> Loop<'_, F> {
         permit: OwnedSemaphorePermit,
     ) {
         self.growth_note(&fact);
-        let entry = Box::new(Entry { fact, members, log, page });
+        let entry = Box::new(Entry {
+            fact,
+            members,
+            log,
+            page,
+        });
         // a ledger that has ended says why by a word, which ends the loop
         let _ = self.orders.send(Order::Write(entry, self.crawl.clock.now(), permit));
     }
 
-    fn order(&self, order: Order) -> Result<(), CrawlError> {
-        self.orders.send(order).map_err(|_| CrawlError::Other("the writer has ended".to_owned()))
+    pub(super) fn order(&self, order: Order) -> Result<(), CrawlError> {
+        self.orders
+            .send(order)
+            .map_err(|_| CrawlError::Other("the writer has ended".to_owned()))
     }
 
     fn hear(&mut self, word: Option<Word>) -> Result<(), CrawlError> {
@@ -423,58 +456,12 @@ impl<F: Fetcher> Loop<'_, F> {
                 self.next_checkpoint = Instant::now() + self.crawl.checkpoint_every;
             }
             Some(Word::Failed(error)) => {
-                return Err(CrawlError::Write { what: error.what, source: error.source });
+                return Err(CrawlError::Write {
+                    what: error.what,
+                    source: error.source,
+                });
             }
             Some(Word::Closed(_)) | None => return Err(CrawlError::Other("the writer has ended early".to_owned())),
-        }
-        Ok(())
-    }
-
-    /// Copies the filter a chunk at a time between other work, so that insertion never stands still for long.
-    fn look_after_the_filter(&mut self) -> Result<(), CrawlError> {
-        let Some(copying) = &mut self.copying else {
-            let due = Instant::now() >= self.next_checkpoint && matches!(self.phase, Phase::Running);
-            return if due && !self.crawl.growth.is_rebuilding() { self.begin_checkpoint() } else { Ok(()) };
-        };
-        if copying.publishing || copying.on_the_way >= CHUNKS_AHEAD {
-            return Ok(());
-        }
-        let began = std::time::Instant::now();
-        if copying.next < copying.chunks {
-            let mut bytes = Vec::new();
-            self.crawl.shard.seen().copy_chunk(copying.next, &mut bytes);
-            copying.next += 1;
-            copying.on_the_way += 1;
-            copying.pause = copying.pause.max(began.elapsed());
-            return self.order(Order::Chunk(bytes));
-        }
-        let sample = Box::new(self.crawl.shard.seen().sample());
-        copying.pause = copying.pause.max(began.elapsed());
-        copying.publishing = true;
-        let pause_us = u64::try_from(copying.pause.as_micros()).unwrap_or(u64::MAX);
-        self.order(Order::Publish { log_end: self.crawl.growth.admitted(), sample, pause_us })
-    }
-
-    fn begin_checkpoint(&mut self) -> Result<(), CrawlError> {
-        let seen = self.crawl.shard.seen();
-        let (shape, chunks) = (seen.shape(), seen.chunks());
-        self.copying = Some(Copying { next: 0, chunks, on_the_way: 0, pause: Duration::ZERO, publishing: false });
-        let identity = self.crawl.visits.judge.identity.version;
-        self.order(Order::Begin { shape, log_start: self.crawl.growth.admitted(), identity })
-    }
-
-    fn growth_note(&mut self, fact: &Fact) {
-        self.crawl.growth.admit(&fact.prints);
-    }
-
-    fn grow(&mut self) -> Result<(), CrawlError> {
-        let copying = self.copying.is_some();
-        self.crawl.growth.look(&mut self.crawl.shard, &self.crawl.disk, self.tail.admitted, copying)
-    }
-
-    async fn growth_done(&mut self) -> Result<(), CrawlError> {
-        if self.copying.is_none() {
-            self.crawl.growth.finish(&mut self.crawl.shard).await?;
         }
         Ok(())
     }
@@ -490,7 +477,10 @@ impl<F: Fetcher> Loop<'_, F> {
             in_flight: shard.in_flight(),
             hosts_active: scheduled + shard.in_flight(),
             hosts_resting: scheduled,
-            next_due: shard.next_due().filter(|(due, _)| *due > now).map(|(due, name)| (due, name.to_owned())),
+            next_due: shard
+                .next_due()
+                .filter(|(due, _)| *due > now)
+                .map(|(due, name)| (due, name.to_owned())),
             run_time,
             wall: Duration::from_micros(self.crawl.before.wall_us) + run_time,
             now,
@@ -516,7 +506,11 @@ impl<F: Fetcher> Loop<'_, F> {
         self.begin_checkpoint()?;
         while self.copying.is_some() {
             self.look_after_the_filter()?;
-            if self.copying.as_ref().is_some_and(|copying| copying.publishing || copying.on_the_way >= CHUNKS_AHEAD) {
+            if self
+                .copying
+                .as_ref()
+                .is_some_and(|copying| copying.publishing || copying.on_the_way >= CHUNKS_AHEAD)
+            {
                 self.hear_one(heard).await?;
             }
         }

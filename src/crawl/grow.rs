@@ -34,14 +34,27 @@ pub(super) struct Growth {
 enum State {
     Idle,
     /// A layer was added; the log must become durable up to `from`.
-    Waiting { from: u64, since: Vec<Fingerprint> },
+    Waiting {
+        from: u64,
+        since: Vec<Fingerprint>,
+    },
     /// The new filter is being filled.
-    Building { since: Vec<Fingerprint>, task: JoinHandle<std::io::Result<Box<dyn SeenSet>>> },
+    Building {
+        since: Vec<Fingerprint>,
+        task: JoinHandle<std::io::Result<Box<dyn SeenSet>>>,
+    },
 }
 
 impl Growth {
     pub(super) fn new(kind: Kind, key: HashKey, fp: f64, admitted: u64) -> Self {
-        Self { kind, key, fp, admitted, stuck: false, state: State::Idle }
+        Self {
+            kind,
+            key,
+            fp,
+            admitted,
+            stuck: false,
+            state: State::Idle,
+        }
     }
 
     /// Keys admitted so far: the position in the log.
@@ -57,7 +70,9 @@ impl Growth {
     /// Notes keys that were admitted, in order.
     pub(super) fn admit(&mut self, prints: &[Fingerprint]) {
         self.admitted += prints.len() as u64;
-        let (State::Waiting { since, .. } | State::Building { since, .. }) = &mut self.state else { return };
+        let (State::Waiting { since, .. } | State::Building { since, .. }) = &mut self.state else {
+            return;
+        };
         if since.len() + prints.len() > REMEMBERED_KEYS {
             tracing::warn!("the filter's rebuild fell behind and is given up; its layers stay until the next one");
             self.state = State::Idle;
@@ -77,17 +92,26 @@ impl Growth {
         if shard.seen().is_full() && !self.stuck {
             let account = shard.seen().account();
             match shard.seen_mut().add_layer() {
-                Ok(()) => tracing::info!(items = account.items, capacity = account.capacity, "the filter is full: a layer was added"),
+                Ok(()) => tracing::info!(
+                    items = account.items,
+                    capacity = account.capacity,
+                    "the filter is full: a layer was added"
+                ),
                 Err(error) => {
                     self.stuck = true;
                     tracing::warn!(%error, "the filter is full and cannot grow: its error rate rises");
                 }
             }
             if matches!(self.state, State::Idle) {
-                self.state = State::Waiting { from: self.admitted, since: Vec::new() };
+                self.state = State::Waiting {
+                    from: self.admitted,
+                    since: Vec::new(),
+                };
             }
         }
-        let State::Waiting { from, since } = &mut self.state else { return Ok(()) };
+        let State::Waiting { from, since } = &mut self.state else {
+            return Ok(());
+        };
         if copying || durable < *from * Fingerprint::BYTES as u64 {
             return Ok(());
         }
@@ -98,7 +122,10 @@ impl Growth {
             checkpoint::replay(disk.as_ref(), seen.as_mut(), 0, from)?;
             Ok(seen)
         });
-        self.state = State::Building { since: std::mem::take(since), task };
+        self.state = State::Building {
+            since: std::mem::take(since),
+            task,
+        };
         Ok(())
     }
 
@@ -107,13 +134,19 @@ impl Growth {
         if !matches!(&self.state, State::Building { task, .. } if task.is_finished()) {
             return Ok(());
         }
-        let State::Building { since, task } = std::mem::replace(&mut self.state, State::Idle) else { return Ok(()) };
+        let State::Building { since, task } = std::mem::replace(&mut self.state, State::Idle) else {
+            return Ok(());
+        };
         match task.await {
             Ok(Ok(mut seen)) => {
                 seen.replay(&since);
                 seen.restore_sample(shard.seen().sample());
                 let account = seen.account();
-                tracing::info!(items = account.items, capacity = account.capacity, "one larger filter took the layers' place");
+                tracing::info!(
+                    items = account.items,
+                    capacity = account.capacity,
+                    "one larger filter took the layers' place"
+                );
                 shard.replace_seen(seen);
                 self.stuck = false;
                 Ok(())

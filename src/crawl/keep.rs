@@ -22,13 +22,25 @@ pub(super) enum Order {
     /// Write this; the permit is given back when the bytes are written.
     Write(Box<Entry>, Time, OwnedSemaphorePermit),
     /// Read a host's rows.
-    Refill { host: HostId, after: Option<Place>, robots: Option<Scheme> },
+    Refill {
+        host: HostId,
+        after: Option<Place>,
+        robots: Option<Scheme>,
+    },
     /// Begin a checkpoint of a filter of this shape at this position of the log.
-    Begin { shape: Shape, log_start: u64, identity: u32 },
+    Begin {
+        shape: Shape,
+        log_start: u64,
+        identity: u32,
+    },
     /// A chunk of it.
     Chunk(Vec<u8>),
     /// Its end.
-    Publish { log_end: u64, sample: Box<Sample>, pause_us: u64 },
+    Publish {
+        log_end: u64,
+        sample: Box<Sample>,
+        pause_us: u64,
+    },
     /// Add the run's totals, make everything durable, close the archive and end.
     Close(Box<dyn FnOnce(&mut Tail) + Send>),
 }
@@ -94,7 +106,10 @@ pub(super) async fn keep(
             // whatever made it durable: the time, a refill, a checkpoint or a full WARC file
             if ledger.written() > told {
                 told = ledger.written();
-                let _ = words.send(Word::Durable { fact: told, tail: Box::new(ledger.tail().clone()) });
+                let _ = words.send(Word::Durable {
+                    fact: told,
+                    tail: Box::new(ledger.tail().clone()),
+                });
             }
         } else if ledger.is_heavy() {
             due = Some(Instant::now());
@@ -111,7 +126,10 @@ fn serve(
     order: Order,
     words: &UnboundedSender<Word>,
 ) -> Result<(), WriteError> {
-    let filter = |source| WriteError { what: "state/filter.tmp".to_owned(), source };
+    let filter = |source| WriteError {
+        what: "state/filter.tmp".to_owned(),
+        source,
+    };
     match order {
         Order::Write(entry, now, permit) => {
             ledger.write(*entry, now)?;
@@ -121,7 +139,11 @@ fn serve(
             let refilled = ledger.refill(host, after, robots)?;
             let _ = words.send(Word::Refilled(refilled));
         }
-        Order::Begin { shape, log_start, identity } => {
+        Order::Begin {
+            shape,
+            log_start,
+            identity,
+        } => {
             *writing = Some(Writing::begin(Arc::clone(disk), &shape, log_start, identity).map_err(filter)?);
         }
         Order::Chunk(bytes) => {
@@ -130,7 +152,11 @@ fn serve(
             }
             let _ = words.send(Word::ChunkWritten);
         }
-        Order::Publish { log_end, sample, pause_us } => {
+        Order::Publish {
+            log_end,
+            sample,
+            pause_us,
+        } => {
             // every admission before the last copied chunk stands before this order, so this makes it durable
             ledger.sync()?;
             if let Some(writing) = writing.take() {

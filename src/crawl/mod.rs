@@ -1,8 +1,10 @@
 //! A crawl from settings to outcome. The loop itself is in `drive`, the ledger's task in `keep`.
 
 mod drive;
+mod filter;
 mod grow;
 mod keep;
+mod start;
 mod usage;
 
 use std::collections::HashSet;
@@ -13,20 +15,16 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::archive::warc::WarcInfo;
 use crate::checkpoint;
 use crate::clock::Time;
 use crate::config::Config;
-use crate::disk::{self, Disk, Folder};
+use crate::disk::{Disk, Folder};
 use crate::extract::LinkKind;
 use crate::extract::fields::Fields;
 use crate::fetch::Fetcher;
-use crate::fetch::dns::AddressPolicy;
-use crate::fetch::http::{HttpFetcher, HttpSettings};
+use crate::fetch::http::HttpFetcher;
 use crate::hash::HashKey;
 use crate::ledger::{self, ArchiveSettings, Found, JobRow, Ledger, Tail};
-use crate::politeness::Patience;
-use crate::robots;
 use crate::scope::Scope;
 use crate::seen::{Account, Kind};
 use crate::shard::{self, Link, SeedResult, Shard};
@@ -35,8 +33,8 @@ use crate::store::{Fjall, Store};
 use crate::url::{CrawlUrl, Identity};
 use crate::visit;
 use crate::visit::judge::Judge;
-pub use drive::{DRAIN, Place};
 use drive::{Clock, Crawl, Ended, Limits};
+pub use drive::{DRAIN, Place};
 pub use grow::REMEMBERED_KEYS;
 
 /// What the crawl looks like at one moment: for the progress line and, at the end, the report.
@@ -152,7 +150,10 @@ impl From<ledger::WriteError> for CrawlError {
                 "{}: {}; the job's state is damaged and nothing was changed; start over beside it with --fresh",
                 error.what, error.source
             )),
-            _ => Self::Write { what: error.what, source: error.source },
+            _ => Self::Write {
+                what: error.what,
+                source: error.source,
+            },
         }
     }
 }
@@ -214,127 +215,53 @@ pub async fn run(
     view: watch::Sender<Option<Snapshot>>,
     stop: watch::Receiver<Option<i32>>,
 ) -> Result<Outcome, CrawlError> {
-    let plan = plan(config, seeds, job)?;
+    let plan = start::plan(config, seeds, job)?;
     let store = Fjall::open(&job.join("state/store")).map_err(|source| {
         let damaged = source.kind() == std::io::ErrorKind::Other;
         if damaged {
-            CrawlError::State(format!("{}: the store cannot be opened: {source}", job.join("state/store").display()))
+            CrawlError::State(format!(
+                "{}: the store cannot be opened: {source}",
+                job.join("state/store").display()
+            ))
         } else {
-            CrawlError::Write { what: job.join("state/store").display().to_string(), source }
+            CrawlError::Write {
+                what: job.join("state/store").display().to_string(),
+                source,
+            }
         }
     })?;
-    let web = Arc::new(HttpFetcher::new(http_settings(config)).map_err(CrawlError::Usage)?);
+    let web = Arc::new(HttpFetcher::new(start::http_settings(config)).map_err(CrawlError::Usage)?);
     let disk: Arc<dyn Disk> = Arc::new(Folder::new(job.to_owned()));
-    let doors =
-        Doors { web, store: Box::new(store), disk: Arc::clone(&disk), place: Place::Thread, now: wall_clock() };
+    let doors = Doors {
+        web,
+        store: Box::new(store),
+        disk: Arc::clone(&disk),
+        place: Place::Thread,
+        now: wall_clock(),
+    };
     let outcome = crawl(plan, doors, &view, stop).await?;
     let lines = job.join(ledger::INDEX_LINES);
     if config.archive {
         let index = job.join("indexes/index.cdxj");
         let sorted = tokio::task::spawn_blocking(move || crate::archive::cdxj::sort_file(&lines, &index, SORT_MEMORY));
         let sorted = sorted.await.map_err(|error| CrawlError::Other(error.to_string()))?;
-        sorted.map_err(|source| CrawlError::Write { what: "indexes/index.cdxj".to_owned(), source })?;
-    }
-    if outcome.end == End::Finished {
-        disk::publish(disk.as_ref(), FINISHED, b"finished\n")
-            .map_err(|source| CrawlError::Write { what: FINISHED.to_owned(), source })?;
+        sorted.map_err(|source| CrawlError::Write {
+            what: "indexes/index.cdxj".to_owned(),
+            source,
+        })?;
     }
     Ok(outcome)
 }
 
 /// Memory for sorting the index, bytes.
 const SORT_MEMORY: usize = 32 << 20;
-/// The file that says a job has nothing left to do.
-pub const FINISHED: &str = "state/finished";
 
 fn wall_clock() -> Time {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let now = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
     Time(u64::try_from(now.as_micros()).unwrap_or(0))
 }
-
-fn plan(config: &Config, seeds: &[CrawlUrl], job: &FilePath) -> Result<Plan, CrawlError> {
-    let scope = Scope::new(config.scope, &config.include, &config.exclude, config.max_depth)
-        .map_err(|error| CrawlError::Usage(error.to_string()))?;
-    let fields = if config.fields.is_empty() {
-        None
-    } else {
-        Some(Fields::compile(&config.fields).map_err(CrawlError::Usage)?)
-    };
-    let archive = config.archive.then(|| ArchiveSettings {
-        prefix: config.warc_prefix.clone(),
-        size: config.warc_size,
-        info: warc_info(config, job),
-    });
-    Ok(Plan {
-        shard: shard::Settings {
-            patience: Patience {
-                delay: config.delay,
-                max_wait: config.max_wait,
-                backoff_base: Duration::from_secs(1),
-                max_failures: config.max_host_failures,
-                global_rate: config.rate,
-            },
-            robots: config.robots,
-            agent: robots::product_token(&config.user_agent).to_owned(),
-            per_host: config.per_host_connections,
-            retries: config.retries,
-            max_pages_per_host: config.max_pages_per_host,
-        },
-        concurrency: config.concurrency,
-        seeds: seeds.to_vec(),
-        scope,
-        requisites: config.page_requisites,
-        archive,
-        fields,
-        max_decoded: usize::try_from(config.max_body).unwrap_or(usize::MAX),
-        seen: config.seen,
-        seen_size: (config.capacity, config.fp_rate),
-        checkpoint_every: config.checkpoint_every,
-        max_pages: config.max_pages,
-        max_bytes: config.max_bytes,
-        max_time: config.max_time,
-    })
-}
-
-fn warc_info(config: &Config, job: &FilePath) -> WarcInfo {
-    let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
-    WarcInfo {
-        software: format!("crawler/{}", env!("CARGO_PKG_VERSION")),
-        operator: config.contact.clone(),
-        hostname,
-        user_agent: config.user_agent.clone(),
-        from: mail(config),
-        robots: if config.robots { "obey" } else { "ignore" }.to_owned(),
-        is_part_of: job.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
-    }
-}
-
-/// The contact, if it is a mail address: it is sent as `From`.
-fn mail(config: &Config) -> Option<String> {
-    config.contact.clone().filter(|contact| contact.contains('@') && !contact.contains("://"))
-}
-
-fn http_settings(config: &Config) -> HttpSettings {
-    HttpSettings {
-        user_agent: config.user_agent.clone(),
-        from: mail(config),
-        headers: Vec::new(),
-        header_timeout: config.header_timeout,
-        timeout: config.timeout,
-        min_rate: config.min_rate,
-        slow_after: SLOW_AFTER,
-        max_body: config.max_body,
-        per_host_connections: config.per_host_connections,
-        // a little over the delay, so that a host's connection is there for its next turn
-        idle_timeout: config.delay.min(config.max_wait) + Duration::from_secs(5),
-        pins: config.resolve.clone(),
-        addresses: AddressPolicy { allow: config.allow_address.clone() },
-        proxy: None,
-    }
-}
-
-/// How long a body may stay below the minimum rate.
-const SLOW_AFTER: Duration = Duration::from_secs(30);
 
 /// Runs a plan through given doors, from whatever their store and files hold.
 ///
@@ -346,8 +273,17 @@ pub async fn crawl<F: Fetcher>(
     view: &watch::Sender<Option<Snapshot>>,
     stop: watch::Receiver<Option<i32>>,
 ) -> Result<Outcome, CrawlError> {
-    let Doors { web, store, disk, place, now } = doors;
-    let clock = Clock { anchor: now, started: Instant::now() };
+    let Doors {
+        web,
+        store,
+        disk,
+        place,
+        now,
+    } = doors;
+    let clock = Clock {
+        anchor: now,
+        started: Instant::now(),
+    };
     let identity = Identity::default();
     let found = ledger::look(store.as_ref())
         .map_err(|error| CrawlError::State(format!("state/store: {error}; start over beside it with --fresh")))?;
@@ -364,7 +300,13 @@ pub async fn crawl<F: Fetcher>(
             scope.add_seed(&url);
         }
     }
-    let mut ledger = Box::new(Ledger::open(store, Arc::clone(&disk), plan.archive.clone(), &found, &job)?);
+    let mut ledger = Box::new(Ledger::open(
+        store,
+        Arc::clone(&disk),
+        plan.archive.clone(),
+        &found,
+        &job,
+    )?);
     ledger.note(|tail| {
         tail.runs += 1;
         if tail.runs == 1 {
@@ -375,7 +317,12 @@ pub async fn crawl<F: Fetcher>(
     let before = ledger.tail().clone();
     shard.durable(0);
     let settings = visit::Settings {
-        judge: Judge { scope: RwLock::new(scope), identity, key: job.key, requisites: plan.requisites },
+        judge: Judge {
+            scope: RwLock::new(scope),
+            identity,
+            key: job.key,
+            requisites: plan.requisites,
+        },
         archive: plan.archive.is_some(),
         max_decoded: plan.max_decoded,
         agent: plan.shard.agent.clone(),
@@ -389,7 +336,11 @@ pub async fn crawl<F: Fetcher>(
         disk,
         clock,
         concurrency: plan.concurrency.max(1),
-        limits: Limits { pages: plan.max_pages, bytes: plan.max_bytes, time: plan.max_time },
+        limits: Limits {
+            pages: plan.max_pages,
+            bytes: plan.max_bytes,
+            time: plan.max_time,
+        },
         checkpoint_every: plan.checkpoint_every,
         growth: grow::Growth::new(plan.seen, job.key, plan.seen_size.1, admitted),
         before,
@@ -409,7 +360,10 @@ fn job_row(found: &Found, identity: &Identity) -> Result<JobRow, CrawlError> {
         Some(job) => Ok(job.clone()),
         None => {
             let key = HashKey::random().map_err(|error| CrawlError::Other(format!("no random key: {error}")))?;
-            Ok(JobRow { key, identity: identity.clone() })
+            Ok(JobRow {
+                key,
+                identity: identity.clone(),
+            })
         }
     }
 }
@@ -426,7 +380,9 @@ fn make_shard(
 ) -> Result<Shard, CrawlError> {
     let admitted = found.tail.admitted / crate::hash::Fingerprint::BYTES as u64;
     let state = |error: std::io::Error| {
-        CrawlError::State(format!("state: {error}; nothing was changed; start over beside it with --fresh"))
+        CrawlError::State(format!(
+            "state: {error}; nothing was changed; start over beside it with --fresh"
+        ))
     };
     let restored = checkpoint::restore(disk, job.key, job.identity.version, plan.seen, plan.seen_size, admitted);
     let restored = restored.map_err(state)?;
@@ -468,7 +424,16 @@ fn seed_links(
         counts.found += 1;
         let kind = LinkKind::Navigation;
         let seed = Some(print.high);
-        links.push(Link { url: url.clone(), print, kind, depth: 0, requisites: 0, redirects: 0, outside: false, seed });
+        links.push(Link {
+            url: url.clone(),
+            print,
+            kind,
+            depth: 0,
+            requisites: 0,
+            redirects: 0,
+            outside: false,
+            seed,
+        });
     }
     (links, counts, numbers)
 }

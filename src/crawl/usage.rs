@@ -13,7 +13,10 @@ const TICKS: u64 = 100;
 pub(super) fn now() -> Usage {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    Usage { cpu_us: cpu_ticks(&stat).unwrap_or(0) * (1_000_000 / TICKS), peak_rss: peak_kib(&status).unwrap_or(0) * 1024 }
+    Usage {
+        cpu_us: cpu_ticks(&stat).unwrap_or(0) * (1_000_000 / TICKS),
+        peak_rss: peak_kib(&status).unwrap_or(0) * 1024,
+    }
 }
 
 /// utime + stime: fields 14 and 15, counted after the name in parentheses.

@@ -26,9 +26,15 @@ pub struct Place {
 
 impl Place {
     /// Before every place.
-    pub const FIRST: Place = Place { priority: 0, sequence: 0 };
+    pub const FIRST: Place = Place {
+        priority: 0,
+        sequence: 0,
+    };
     /// After every place.
-    pub const LAST: Place = Place { priority: u16::MAX, sequence: u64::MAX };
+    pub const LAST: Place = Place {
+        priority: u16::MAX,
+        sequence: u64::MAX,
+    };
 
     /// The key of the row in the store's queue table: sorts as (host, place).
     #[must_use]
@@ -48,7 +54,10 @@ impl Place {
         let (host, rest) = key.split_first_chunk::<4>()?;
         let (priority, rest) = rest.split_first_chunk::<2>()?;
         let sequence: &[u8; 8] = rest.try_into().ok()?;
-        let place = Self { priority: u16::from_be_bytes(*priority), sequence: u64::from_be_bytes(*sequence) };
+        let place = Self {
+            priority: u16::from_be_bytes(*priority),
+            sequence: u64::from_be_bytes(*sequence),
+        };
         Some((u32::from_be_bytes(*host), place))
     }
 }
@@ -141,10 +150,22 @@ mod tests {
     fn row_keys_sort_as_places() {
         let places = [
             Place::FIRST,
-            Place { priority: 0, sequence: 1 },
-            Place { priority: 0, sequence: 256 },
-            Place { priority: 1, sequence: 0 },
-            Place { priority: 256, sequence: 0 },
+            Place {
+                priority: 0,
+                sequence: 1,
+            },
+            Place {
+                priority: 0,
+                sequence: 256,
+            },
+            Place {
+                priority: 1,
+                sequence: 0,
+            },
+            Place {
+                priority: 256,
+                sequence: 0,
+            },
             Place::LAST,
         ];
         for pair in places.windows(2) {

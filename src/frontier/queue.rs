@@ -45,8 +45,14 @@ impl Queue {
     /// A queue of which only the store knows what is in it; nothing stands before `low`.
     #[must_use]
     pub fn in_store(low: Place) -> Self {
-        let before = Place { priority: low.priority, sequence: low.sequence.saturating_sub(1) };
-        Self { edge: Some(before), ..Self::default() }
+        let before = Place {
+            priority: low.priority,
+            sequence: low.sequence.saturating_sub(1),
+        };
+        Self {
+            edge: Some(before),
+            ..Self::default()
+        }
     }
 
     /// Items in memory.
@@ -126,7 +132,11 @@ impl Queue {
         if self.head.len() >= HEAD_LOW || matches!(self.refill, Refill::Asked { .. }) {
             return None;
         }
-        self.refill = Refill::Asked { late: BTreeMap::new(), out: self.out.clone(), overflowed: false };
+        self.refill = Refill::Asked {
+            late: BTreeMap::new(),
+            out: self.out.clone(),
+            overflowed: false,
+        };
         Some(edge)
     }
 
@@ -144,9 +154,17 @@ impl Queue {
         if overflowed {
             return;
         }
-        let edge = if complete { None } else { rows.last().map(|(place, _)| *place) };
-        self.head.extend(rows.into_iter().filter(|(place, _)| !out.contains(place)));
-        self.head.extend(late.into_iter().filter(|(place, _)| edge.is_none_or(|edge| *place <= edge)));
+        let edge = if complete {
+            None
+        } else {
+            rows.last().map(|(place, _)| *place)
+        };
+        self.head
+            .extend(rows.into_iter().filter(|(place, _)| !out.contains(place)));
+        self.head.extend(
+            late.into_iter()
+                .filter(|(place, _)| edge.is_none_or(|edge| *place <= edge)),
+        );
         self.edge = edge;
         if self.head.len() > HEAD_MAX {
             self.shrink();
@@ -171,7 +189,10 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn item() -> Item {
-        Item { url: CrawlUrl::parse("http://h/", &Identity::default()).unwrap(), path: Path::seed(0) }
+        Item {
+            url: CrawlUrl::parse("http://h/", &Identity::default()).unwrap(),
+            path: Path::seed(0),
+        }
     }
 
     #[derive(Debug, Clone)]

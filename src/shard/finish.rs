@@ -32,7 +32,11 @@ fn health(end: &End) -> Health {
     match end {
         End::Failed { .. } => Health::Dead,
         End::Answered { status: 429 | 503, .. } => Health::Busy,
-        End::Answered { status: 500 | 502 | 504, .. } | End::Answered { cut_short: true, .. } => Health::Faulty,
+        End::Answered {
+            status: 500 | 502 | 504,
+            ..
+        }
+        | End::Answered { cut_short: true, .. } => Health::Faulty,
         End::Answered { .. } => Health::Good,
     }
 }
@@ -41,7 +45,15 @@ impl Shard {
     /// Takes in a finished request and says what must be stored. `now` is when the loop saw it; the host rests from
     /// `done.at`.
     pub fn finish(&mut self, done: Done, now: Time) -> Fact {
-        let Done { work, end, at, links, counts, links_dropped, robots } = done;
+        let Done {
+            work,
+            end,
+            at,
+            links,
+            counts,
+            links_dropped,
+            robots,
+        } = done;
         let Work { host: id, what, gap_us } = work;
         let mut fact = self.new_fact();
         fact.delta.gap_us = gap_us;
@@ -81,13 +93,19 @@ impl Shard {
             Health::Faulty => Mood::Failing(failures.min(FAULTY_MAX)),
             Health::Busy | Health::Dead if failures >= most => {
                 fact.delta.retired = true;
-                Mood::Retired(format!("host retired after {failures} failures in a row, the last: {}", said(end)))
+                Mood::Retired(format!(
+                    "host retired after {failures} failures in a row, the last: {}",
+                    said(end)
+                ))
             }
             Health::Busy | Health::Dead => Mood::Failing(failures),
         };
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the parts of one finished request, taken apart one line above")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the parts of one finished request, taken apart one line above"
+    )]
     fn settle_page(
         &mut self,
         id: HostId,
@@ -115,14 +133,25 @@ impl Shard {
         match end {
             End::Answered { status, mime, .. } => {
                 self.host(id).fetched += 1;
-                fact.delta.settled = Settled::Fetched { status: *status, mime: mime.clone() };
+                fact.delta.settled = Settled::Fetched {
+                    status: *status,
+                    mime: mime.clone(),
+                };
                 fact.seed = item.path.seed.map(|number| (number, SeedResult::Answered(*status)));
-                fact.widen = links.iter().find(|link| link.seed.is_some()).map(|link| link.url.href().to_owned());
+                fact.widen = links
+                    .iter()
+                    .find(|link| link.seed.is_some())
+                    .map(|link| link.url.href().to_owned());
                 self.admit(fact, links, counts, Some(&item), now);
             }
             End::Failed { reason, detail, .. } => {
-                fact.delta.settled = Settled::Failed { reason: (*reason).to_owned() };
-                fact.seed = item.path.seed.map(|number| (number, SeedResult::Failed(detail.clone())));
+                fact.delta.settled = Settled::Failed {
+                    reason: (*reason).to_owned(),
+                };
+                fact.seed = item
+                    .path
+                    .seed
+                    .map(|number| (number, SeedResult::Failed(detail.clone())));
             }
         }
     }
@@ -150,11 +179,22 @@ impl Shard {
             }
             (End::Answered { status: 300..=399, .. }, Some(RobotsBody::Redirect(url))) if hop < ROBOTS_REDIRECTS => {
                 let target = self.host_of(&url, &mut fact.delta, at);
-                self.host(target).errands.push_back(Errand { url, owner, scheme, hop: hop + 1 });
+                self.host(target).errands.push_back(Errand {
+                    url,
+                    owner,
+                    scheme,
+                    hop: hop + 1,
+                });
                 self.schedule(target);
                 return;
             }
-            (End::Answered { status: 429 | 500..=599, .. }, _) => self.robots_failed(owner, tries, end, fact, at),
+            (
+                End::Answered {
+                    status: 429 | 500..=599,
+                    ..
+                },
+                _,
+            ) => self.robots_failed(owner, tries, end, fact, at),
             (End::Answered { .. }, _) => Access::AllowAll(at),
             (End::Failed { .. }, _) => self.robots_failed(owner, tries, end, fact, at),
         };
@@ -188,7 +228,14 @@ impl Shard {
             self.host(owner).hold = fact;
         }
         let bytes = rules.memory_bytes();
-        self.host(owner).set_access(scheme, Access::Rules { at, rules: Some(Arc::new(rules)), delay });
+        self.host(owner).set_access(
+            scheme,
+            Access::Rules {
+                at,
+                rules: Some(Arc::new(rules)),
+                delay,
+            },
+        );
         self.remember_robots(owner, scheme, bytes);
         self.host(owner).access(scheme).clone()
     }
@@ -214,7 +261,11 @@ impl Shard {
         let delay = self.delay(id);
         let failures = self.host(id).failures();
         let asked_for = match end {
-            End::Answered { retry_after, status: 429 | 500..=599 | 300..=399, .. } => *retry_after,
+            End::Answered {
+                retry_after,
+                status: 429 | 500..=599 | 300..=399,
+                ..
+            } => *retry_after,
             _ => None,
         };
         let due = politeness::next_due(&self.settings.patience, delay, at, asked_for, failures);

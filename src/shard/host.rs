@@ -18,7 +18,7 @@ pub const ROBOTS_LIFE: Duration = Duration::from_secs(24 * 3600);
 
 /// What is known of one origin's robots.txt.
 #[derive(Debug, Clone)]
-pub enum Access {
+pub(super) enum Access {
     /// To be fetched; how often that failed before.
     Due(u32),
     /// Being fetched; how often that failed before.
@@ -67,9 +67,11 @@ impl Access {
     fn from_stored(stored: StoredAccess) -> Self {
         match stored {
             StoredAccess::Unknown => Self::Due(0),
-            StoredAccess::Rules(at, delay) => {
-                Self::Rules { at, rules: None, delay: delay.map(Duration::from_micros) }
-            }
+            StoredAccess::Rules(at, delay) => Self::Rules {
+                at,
+                rules: None,
+                delay: delay.map(Duration::from_micros),
+            },
             StoredAccess::AllowAll(at) => Self::AllowAll(at),
             StoredAccess::DisallowAll(at) => Self::DisallowAll(at),
         }
@@ -97,7 +99,7 @@ pub struct HostRow {
 
 /// Is the host well?
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Mood {
+pub(super) enum Mood {
     /// The last request was answered.
     #[default]
     Sound,
@@ -109,7 +111,7 @@ pub enum Mood {
 
 /// A host in memory.
 #[derive(Debug)]
-pub struct Host {
+pub(super) struct Host {
     pub(super) name: String,
     pub(super) queue: Queue,
     pub(super) errands: VecDeque<Errand>,

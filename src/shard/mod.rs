@@ -7,26 +7,28 @@
 //! Invariants: a host has at most `per_host` requests in flight; none starts before the host is due; a host that
 //! waits for anything but time (an answer in flight, a refill) is not in the heap and enters it when that arrives.
 
+mod admit;
 pub mod fact;
 mod finish;
 mod host;
+mod refill;
+mod view;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 pub use fact::{Done, End, Errand, Fact, Link, RobotsBody, SeedResult, What, Work};
-pub use host::{HostRow, ROBOTS_LIFE, StoredAccess};
 use host::{Access, Host, Mood};
+pub use host::{HostRow, ROBOTS_LIFE, StoredAccess};
 
 use crate::clock::Time;
 use crate::frontier::ready::Ready;
-use crate::frontier::{HostId, Item, Path, Place};
+use crate::frontier::{HostId, Item, Place};
 use crate::politeness::{self, GlobalPace, Patience};
-use crate::robots::Robots;
 use crate::seen::SeenSet;
-use crate::stats::{Delta, LinkCounts, Settled};
-use crate::url::{CrawlUrl, Scheme};
+use crate::stats::Settled;
+use crate::url::Scheme;
 
 /// Items of all queues kept in memory, at most (about 300 bytes each).
 pub const WINDOW_ITEMS: usize = 100_000;
@@ -161,7 +163,10 @@ impl Shard {
     }
 
     fn host(&mut self, id: HostId) -> &mut Host {
-        #[expect(clippy::expect_used, reason = "ids are handed out by this shard and never taken back")]
+        #[expect(
+            clippy::expect_used,
+            reason = "ids are handed out by this shard and never taken back"
+        )]
         self.hosts.get_mut(id as usize).expect("a host of this shard")
     }
 
@@ -241,12 +246,16 @@ impl Shard {
             Access::DisallowAll(at) if believed(*at) => {
                 Some(self.settle(id, "robots.txt could not be had".to_owned(), true))
             }
-            Access::Rules { at, rules: Some(rules), .. } if believed(*at) => {
+            Access::Rules {
+                at, rules: Some(rules), ..
+            } if believed(*at) => {
                 let rules = Arc::clone(rules);
                 if rules.allows(&path) {
                     return self.start_page(id, now);
                 }
-                let line = rules.deciding_line(&path).map(|(n, line)| format!("robots.txt:{n}: {line}"));
+                let line = rules
+                    .deciding_line(&path)
+                    .map(|(n, line)| format!("robots.txt:{n}: {line}"));
                 Some(self.settle(id, line.unwrap_or_else(|| "robots.txt".to_owned()), true))
             }
             Access::Rules { at, rules: None, .. } if believed(*at) => {
@@ -254,9 +263,18 @@ impl Shard {
                 None
             }
             Access::Due(_) | Access::AllowAll(_) | Access::DisallowAll(_) | Access::Rules { .. } => {
-                let tries = if let Access::Due(tries) = host.access(scheme) { *tries } else { 0 };
+                let tries = if let Access::Due(tries) = host.access(scheme) {
+                    *tries
+                } else {
+                    0
+                };
                 let url = host.queue.front().map(|(_, item)| item.url.robots_txt())?;
-                let errand = Errand { url, owner: id, scheme, hop: 0 };
+                let errand = Errand {
+                    url,
+                    owner: id,
+                    scheme,
+                    hop: 0,
+                };
                 self.start(id, now, |host| {
                     host.set_access(scheme, Access::Fetching(tries));
                     What::Robots(errand)
@@ -297,7 +315,9 @@ impl Shard {
         let per_host = self.settings.per_host;
         let host = self.host(id);
         let what = take(host);
-        let gap_us = host.rested_from.map(|end| u64::try_from(now.since(end).as_micros()).unwrap_or(u64::MAX));
+        let gap_us = host
+            .rested_from
+            .map(|end| u64::try_from(now.since(end).as_micros()).unwrap_or(u64::MAX));
         host.in_flight += 1;
         if host.in_flight < per_host {
             host.due = now + delay;
@@ -320,218 +340,40 @@ impl Shard {
         let (place, item) = host.queue.pop().expect("a front");
         host.queue.settled(place);
         fact.remove = Some((id, place));
-        let seed = if robots { SeedResult::Robots } else { SeedResult::Failed(why.clone()) };
+        let seed = if robots {
+            SeedResult::Robots
+        } else {
+            SeedResult::Failed(why.clone())
+        };
         fact.seed = item.path.seed.map(|number| (number, seed));
         let reason = "host retired".to_owned();
-        fact.delta.settled = if robots { Settled::Robots } else { Settled::Failed { reason } };
+        fact.delta.settled = if robots {
+            Settled::Robots
+        } else {
+            Settled::Failed { reason }
+        };
         fact.tries = item.path.tries;
         self.window = self.window.saturating_sub(1);
         self.prefetch(id);
         self.schedule(id);
-        Next::Settle(Box::new(Settlement { fact, item, why, robots }))
+        Next::Settle(Box::new(Settlement {
+            fact,
+            item,
+            why,
+            robots,
+        }))
     }
 
     fn new_fact(&mut self) -> Fact {
         self.facts += 1;
-        Fact { number: self.facts, ..Fact::default() }
-    }
-
-    fn prefetch(&mut self, id: HostId) {
-        if let Some(after) = self.host(id).queue.wants_refill() {
-            self.wishes.push((id, Some(after), None));
-        }
-    }
-
-    /// Asks the store for rows (if the head ran low) and for a robots.txt.
-    fn refill(&mut self, id: HostId, robots: Option<Scheme>) {
-        let after = self.host(id).queue.wants_refill();
-        if after.is_some() || robots.is_some() {
-            self.wishes.push((id, after, robots));
-        }
-    }
-
-    /// The store's answer to [`Next::Refill`]: rows in order (`None` if none were asked for), whether they were all,
-    /// and the robots.txt that was asked for (`None` also if the store has none).
-    pub fn refilled(
-        &mut self,
-        id: HostId,
-        rows: Option<(Vec<(Place, Item)>, bool)>,
-        robots: Option<(Scheme, Option<Vec<u8>>)>,
-    ) {
-        self.refilling -= 1;
-        let agent = self.settings.agent.clone();
-        let mut cached = None;
-        let host = self.host(id);
-        let before = host.queue.in_memory();
-        if let Some((rows, complete)) = rows {
-            host.queue.refilled(rows, complete);
-        }
-        let after = host.queue.in_memory();
-        if let Some((scheme, bytes)) = robots {
-            match (host.access(scheme).clone(), bytes) {
-                (Access::Rules { at, delay, .. }, Some(bytes)) => {
-                    let rules = Robots::parse(&bytes, &agent);
-                    cached = Some((scheme, rules.memory_bytes()));
-                    host.set_access(scheme, Access::Rules { at, rules: Some(Arc::new(rules)), delay });
-                }
-                (Access::Rules { .. }, None) => host.set_access(scheme, Access::Due(0)),
-                _ => {}
-            }
-        }
-        self.window = (self.window + after).saturating_sub(before);
-        if let Some((scheme, bytes)) = cached {
-            self.remember_robots(id, scheme, bytes);
-        }
-        self.schedule(id);
-    }
-
-    /// Counts parsed rules against the cache's bound and lets the oldest go.
-    fn remember_robots(&mut self, id: HostId, scheme: Scheme, bytes: usize) {
-        self.robots_bytes += bytes;
-        self.robots_order.push_back((id, scheme));
-        while self.robots_bytes > ROBOTS_CACHE_BYTES && self.robots_order.len() > 1 {
-            let Some((old, scheme)) = self.robots_order.pop_front() else { break };
-            let host = self.host(old);
-            if let Access::Rules { at, rules: Some(rules), delay } = host.access(scheme).clone() {
-                host.set_access(scheme, Access::Rules { at, rules: None, delay });
-                self.robots_bytes = self.robots_bytes.saturating_sub(rules.memory_bytes());
-            }
+        Fact {
+            number: self.facts,
+            ..Fact::default()
         }
     }
 
     /// All facts up to this number survive a crash now.
     pub fn durable(&mut self, number: u64) {
         self.durable = number;
-    }
-
-    /// Offers the seeds, in order: the first fact of a job.
-    pub fn offer_seeds(&mut self, seeds: Vec<Link>, counts: LinkCounts, now: Time) -> Fact {
-        let mut fact = self.new_fact();
-        fact.seeds_offered = true;
-        self.admit(&mut fact, seeds, counts, None, now);
-        fact
-    }
-
-    /// Tests links against the seen-set and queues the new ones.
-    fn admit(&mut self, fact: &mut Fact, links: Vec<Link>, counts: LinkCounts, from: Option<&Item>, now: Time) {
-        fact.delta.links = counts;
-        let (asked, prerequisites): (Vec<Link>, Vec<Link>) =
-            links.into_iter().partition(|link| !(self.settings.robots && link.url.path_and_query() == "/robots.txt"));
-        // a robots.txt is fetched as the first work of its host: a link to it asks for nothing more
-        fact.delta.links.seen += prerequisites.len() as u64;
-        let prints: Vec<_> = asked.iter().map(|link| link.print).collect();
-        let mut flags = std::mem::take(&mut self.new_flags);
-        self.seen.insert_batch(&prints, &mut flags);
-        let mut changed = Vec::new();
-        for (link, new) in asked.into_iter().zip(&flags) {
-            if !*new {
-                fact.delta.links.seen += 1;
-                continue;
-            }
-            fact.delta.links.admitted += 1;
-            fact.prints.push(link.print);
-            let path = Path {
-                depth: link.depth,
-                hops: from.map_or_else(String::new, |item| item.path.hops_to(link.kind)),
-                via: from.map(|item| item.url.href().to_owned()),
-                kind: link.kind,
-                requisites: link.requisites,
-                redirects: link.redirects,
-                outside: link.outside,
-                seed: link.seed,
-                tries: 0,
-            };
-            let id = self.host_of(&link.url, &mut fact.delta, now);
-            if self.push(id, Item { url: link.url, path }, &mut fact.put) {
-                changed.push(id);
-            }
-        }
-        self.new_flags = flags;
-        for id in changed {
-            let row = self.host(id).row();
-            fact.hosts.push((id, row));
-        }
-    }
-
-    fn host_of(&mut self, url: &CrawlUrl, delta: &mut Delta, now: Time) -> HostId {
-        if let Some(id) = self.names.get(url.host_key()) {
-            return *id;
-        }
-        let id = self.id(self.hosts.len());
-        delta.hosts += 1;
-        self.names.insert(url.host_key().into(), id);
-        self.hosts.push(Host::new(url.host_key().to_owned(), now.max(self.hold_until)));
-        id
-    }
-
-    /// Queues an item; tells whether the host's row must be stored, because its cursor must go back.
-    fn push(&mut self, id: HostId, item: Item, put: &mut Vec<(HostId, Place, Vec<u8>)>) -> bool {
-        let place = Place { priority: item.path.depth, sequence: self.next_sequence };
-        self.next_sequence += 1;
-        put.push((id, place, item.to_row()));
-        let keep = self.window < WINDOW_ITEMS;
-        let host = self.host(id);
-        let before = host.queue.in_memory();
-        host.queue.push(place, item, keep);
-        let after = host.queue.in_memory();
-        let stored = host.low;
-        if place < stored {
-            host.low = place;
-        }
-        self.window = (self.window + after).saturating_sub(before);
-        if self.host(id).in_flight < self.settings.per_host {
-            self.schedule(id);
-        }
-        place < stored
-    }
-}
-
-/// What the loop and the report want to know.
-impl Shard {
-    /// The seen-set.
-    #[must_use]
-    pub fn seen(&self) -> &dyn SeenSet {
-        self.seen.as_ref()
-    }
-
-    /// The seen-set, to grow it.
-    pub fn seen_mut(&mut self) -> &mut dyn SeenSet {
-        self.seen.as_mut()
-    }
-
-    /// Puts a larger seen-set in place of the present one.
-    pub fn replace_seen(&mut self, seen: Box<dyn SeenSet>) {
-        self.seen = seen;
-    }
-
-    /// Requests in flight.
-    #[must_use]
-    pub fn in_flight(&self) -> usize {
-        self.in_flight
-    }
-
-    /// Hosts in the heap.
-    #[must_use]
-    pub fn scheduled(&self) -> usize {
-        self.ready.len()
-    }
-
-    /// Hosts known.
-    #[must_use]
-    pub fn hosts(&self) -> usize {
-        self.hosts.len()
-    }
-
-    /// When the next host comes due, and which.
-    #[must_use]
-    pub fn next_due(&self) -> Option<(Time, &str)> {
-        let (due, id) = self.ready.peek()?;
-        self.hosts.get(id as usize).map(|host| (due, host.name.as_str()))
-    }
-
-    /// Has a host used up its page budget with URLs left?
-    #[must_use]
-    pub fn any_spent(&self) -> bool {
-        self.hosts.iter().any(|host| host.spent)
     }
 }

@@ -77,7 +77,11 @@ impl Judge {
             judged.counts.out_of_scope += 1;
             return;
         }
-        let redirects = if kind == LinkKind::Redirect { path.redirects + 1 } else { 0 };
+        let redirects = if kind == LinkKind::Redirect {
+            path.redirects + 1
+        } else {
+            0
+        };
         if redirects > MAX_REDIRECTS {
             judged.counts.trap += 1;
             return;
@@ -91,7 +95,11 @@ impl Judge {
         let further = kind == LinkKind::Navigation || deep_frame;
         let depth = path.depth.saturating_add(u16::from(further));
         let requisites = if deep_frame { 0 } else { requisites };
-        let verdict = self.scope.read().unwrap_or_else(PoisonError::into_inner).judge(&url, depth);
+        let verdict = self
+            .scope
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .judge(&url, depth);
         let outside = match verdict {
             Verdict::In => false,
             Verdict::Out(OutReason::Scope) if follows_outside(page, kind) => true,
@@ -102,7 +110,16 @@ impl Judge {
         };
         let seed = if kind == LinkKind::Redirect { path.seed } else { None };
         let print = self.key.fingerprint(url.canonical().as_bytes());
-        judged.links.push(Link { url, print, kind, depth, requisites, redirects, outside, seed });
+        judged.links.push(Link {
+            url,
+            print,
+            kind,
+            depth,
+            requisites,
+            redirects,
+            outside,
+            seed,
+        });
     }
 }
 
@@ -129,18 +146,32 @@ mod tests {
         let identity = Identity::default();
         let mut scope = Scope::new(ScopeKind::Host, &[], &[], Some(2)).unwrap();
         scope.add_seed(&CrawlUrl::parse("http://in.test/", &identity).unwrap());
-        Judge { scope: RwLock::new(scope), identity, key: HashKey([1; 16]), requisites }
+        Judge {
+            scope: RwLock::new(scope),
+            identity,
+            key: HashKey([1; 16]),
+            requisites,
+        }
     }
 
     fn page(url: &str, change: impl FnOnce(&mut Path)) -> Item {
         let mut path = Path::seed(0);
         path.seed = None;
         change(&mut path);
-        Item { url: CrawlUrl::parse(url, &Identity::default()).unwrap(), path }
+        Item {
+            url: CrawlUrl::parse(url, &Identity::default()).unwrap(),
+            path,
+        }
     }
 
     fn links<'a>(raw: &[(&'a str, LinkKind)]) -> Links<'a> {
-        let links = raw.iter().map(|(raw, kind)| RawLink { raw: (*raw).into(), kind: *kind }).collect();
+        let links = raw
+            .iter()
+            .map(|(raw, kind)| RawLink {
+                raw: (*raw).into(),
+                kind: *kind,
+            })
+            .collect();
         let mut found = Links::default();
         found.links = links;
         found
@@ -157,10 +188,24 @@ mod tests {
             ("http://out.test/i.png", LinkKind::Requisite),
         ]);
         let judged = judge(true).judge(&page("http://in.test/", |_| {}), &found);
-        let hrefs: Vec<_> = judged.links.iter().map(|link| (link.url.href(), link.outside)).collect();
+        let hrefs: Vec<_> = judged
+            .links
+            .iter()
+            .map(|link| (link.url.href(), link.outside))
+            .collect();
         assert_eq!(hrefs, [("http://in.test/a", false), ("http://out.test/i.png", true)]);
         let counts = judged.counts;
-        assert_eq!(counts, LinkCounts { found: 6, malformed: 1, out_of_scope: 2, trap: 0, seen: 1, admitted: 0 });
+        assert_eq!(
+            counts,
+            LinkCounts {
+                found: 6,
+                malformed: 1,
+                out_of_scope: 2,
+                trap: 0,
+                seen: 1,
+                admitted: 0
+            }
+        );
     }
 
     #[test]
@@ -225,6 +270,11 @@ mod tests {
         let seed = page("http://in.test/", |path| path.seed = Some(3));
         let judged = judge(true).judge(&seed, &found);
         assert_eq!(judged.links[0].seed, Some(3));
-        assert!(judge(true).judge(&page("http://in.test/", |_| {}), &found).links.is_empty());
+        assert!(
+            judge(true)
+                .judge(&page("http://in.test/", |_| {}), &found)
+                .links
+                .is_empty()
+        );
     }
 }

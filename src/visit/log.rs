@@ -47,9 +47,10 @@ impl Line<'_> {
             || "-".to_owned(),
             |(start, took)| format!("{}+{}", start.digits17(), took.as_millis()),
         );
-        let sha1 = self
-            .sha1
-            .map_or_else(|| "-".to_owned(), |sha1| format!("sha1:{}", data_encoding::BASE32.encode(&sha1)));
+        let sha1 = self.sha1.map_or_else(
+            || "-".to_owned(),
+            |sha1| format!("sha1:{}", data_encoding::BASE32.encode(&sha1)),
+        );
         let hops = if self.hops.is_empty() { "-" } else { self.hops };
         let columns = format!(
             "{} {:>5} {:>10} {} {} {} {} #000 {} {} -",
@@ -66,9 +67,16 @@ impl Line<'_> {
         let mut extra = serde_json::Map::new();
         if let Some((start, took)) = self.span {
             extra.insert("startMicros".to_owned(), start.0.into());
-            extra.insert("tookMicros".to_owned(), u64::try_from(took.as_micros()).unwrap_or(u64::MAX).into());
+            extra.insert(
+                "tookMicros".to_owned(),
+                u64::try_from(took.as_micros()).unwrap_or(u64::MAX).into(),
+            );
         }
-        LogEntry { columns, annotations: self.annotations, extra }
+        LogEntry {
+            columns,
+            annotations: self.annotations,
+            extra,
+        }
     }
 }
 

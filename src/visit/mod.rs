@@ -69,7 +69,12 @@ pub fn visit<F: Fetcher>(
             What::Page { item, .. } => item.path.via.clone(),
             What::Robots(_) => None,
         };
-        let answer = web.fetch(Request { url: work.url().clone(), via }).await;
+        let answer = web
+            .fetch(Request {
+                url: work.url().clone(),
+                via,
+            })
+            .await;
         // rounded up: the host rests from here
         let at = started + clock.elapsed() + Duration::from_micros(1);
         match answer {
@@ -103,9 +108,27 @@ fn failed(work: Work, error: FetchError, at: Time) -> Visited {
     };
     let mut log = log.entry();
     log.extra.insert("error".to_owned(), error.detail.clone().into());
-    let end = End::Failed { reason: error.kind.word(), detail: error.detail, retryable: error.kind.retryable() };
-    let done = Done { work, end, at, links: Vec::new(), counts: LinkCounts::default(), links_dropped: 0, robots: None };
-    Visited { done, members: None, log, page: None, address }
+    let end = End::Failed {
+        reason: error.kind.word(),
+        detail: error.detail,
+        retryable: error.kind.retryable(),
+    };
+    let done = Done {
+        work,
+        end,
+        at,
+        links: Vec::new(),
+        counts: LinkCounts::default(),
+        links_dropped: 0,
+        robots: None,
+    };
+    Visited {
+        done,
+        members: None,
+        log,
+        page: None,
+        address,
+    }
 }
 
 fn path_of(work: &Work) -> Option<&Path> {
@@ -129,12 +152,17 @@ fn tries(path: Option<&Path>) -> Vec<String> {
 fn answered(work: Work, response: &Response, at: Time, settings: &Settings) -> Visited {
     let encodings: Vec<&[u8]> = response.header_all("content-encoding").collect();
     let decoded = decode::decode(&encodings, &response.body, settings.max_decoded);
-    let mime = response.header("content-type").and_then(mime::parse).map_or_else(|| "unk".to_owned(), |mime| mime.essence);
+    let mime = response
+        .header("content-type")
+        .and_then(mime::parse)
+        .map_or_else(|| "unk".to_owned(), |mime| mime.essence);
     let end = End::Answered {
         status: response.status,
         mime: mime.clone(),
         cut_short: response.truncated == Some(crate::fetch::Truncated::Disconnect),
-        retry_after: response.header("retry-after").and_then(|value| politeness::retry_after(value, at)),
+        retry_after: response
+            .header("retry-after")
+            .and_then(|value| politeness::retry_after(value, at)),
         received: response.body.len() as u64,
         decoded: decoded.bytes.len() as u64,
     };
@@ -142,7 +170,9 @@ fn answered(work: Work, response: &Response, at: Time, settings: &Settings) -> V
     let mut annotations = tries(path_of(&work));
     annotations.extend(response.truncated.map(|why| annotation(why).to_owned()));
     annotations.extend(decoded.fault.map(|fault| format!("decode:{}", word(fault))));
-    let members = settings.archive.then(|| warc::encode(&address, response, &provenance(&work, &annotations)));
+    let members = settings
+        .archive
+        .then(|| warc::encode(&address, response, &provenance(&work, &annotations)));
     let sha1 = members.as_ref().map(|members| members.meta.payload_sha1);
     let path = path_of(&work);
     let line = log::Line {
@@ -161,7 +191,15 @@ fn answered(work: Work, response: &Response, at: Time, settings: &Settings) -> V
     if let Some(ip) = response.remote {
         log.extra.insert("ip".to_owned(), ip.to_string().into());
     }
-    let mut done = Done { work, end, at, links: Vec::new(), counts: LinkCounts::default(), links_dropped: 0, robots: None };
+    let mut done = Done {
+        work,
+        end,
+        at,
+        links: Vec::new(),
+        counts: LinkCounts::default(),
+        links_dropped: 0,
+        robots: None,
+    };
     let mut page = None;
     match &done.work.what {
         What::Page { item, .. } => {
@@ -170,7 +208,13 @@ fn answered(work: Work, response: &Response, at: Time, settings: &Settings) -> V
         }
         What::Robots(errand) => done.robots = read_robots(&errand.url, response, &decoded, settings),
     }
-    Visited { done, members, log, page, address }
+    Visited {
+        done,
+        members,
+        log,
+        page,
+        address,
+    }
 }
 
 /// Heritrix's annotation for a body that is not whole.
@@ -195,15 +239,30 @@ fn provenance(work: &Work, annotations: &[String]) -> Provenance {
     Provenance {
         via: path.and_then(|path| path.via.clone()),
         hops: hops(work),
-        notes: annotations.iter().map(|note| ("annotation".to_owned(), note.clone())).collect(),
+        notes: annotations
+            .iter()
+            .map(|note| ("annotation".to_owned(), note.clone()))
+            .collect(),
     }
 }
 
 /// Links and fields of a page.
-fn read_page(item: &Item, response: &Response, decoded: &Decoded<'_>, settings: &Settings, done: &mut Done) -> Option<String> {
+fn read_page(
+    item: &Item,
+    response: &Response,
+    decoded: &Decoded<'_>,
+    settings: &Settings,
+    done: &mut Done,
+) -> Option<String> {
     let content_type = response.header("content-type");
     let mut text = String::new();
-    let links = extract::extract(response.status, content_type, &response.headers, &decoded.bytes, &mut text);
+    let links = extract::extract(
+        response.status,
+        content_type,
+        &response.headers,
+        &decoded.bytes,
+        &mut text,
+    );
     let judged = settings.judge.judge(item, &links);
     done.links_dropped = links.dropped;
     done.links = judged.links;
@@ -226,14 +285,18 @@ fn read_robots(url: &CrawlUrl, response: &Response, decoded: &Decoded<'_>, setti
     match response.status {
         200..=299 => {
             let bytes = decoded.bytes.get(..MAX_ROBOTS_BYTES).unwrap_or(&decoded.bytes).to_vec();
-            Some(RobotsBody::Rules { rules: Robots::parse(&bytes, &settings.agent), bytes })
+            Some(RobotsBody::Rules {
+                rules: Robots::parse(&bytes, &settings.agent),
+                bytes,
+            })
         }
         300..=399 => {
             let location = String::from_utf8_lossy(response.header("location")?);
             let base = Base::of(url, None);
-            CrawlUrl::join(&base, &location, &settings.judge.identity).ok().map(RobotsBody::Redirect)
+            CrawlUrl::join(&base, &location, &settings.judge.identity)
+                .ok()
+                .map(RobotsBody::Redirect)
         }
         _ => None,
     }
 }
-

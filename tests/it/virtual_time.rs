@@ -79,7 +79,10 @@ impl Web {
 
     fn links(&self, page: u64) -> Vec<u64> {
         let mut dice = Dice(self.seed ^ page.wrapping_mul(77));
-        (0..dice.below(5)).map(|_| dice.below(self.pages)).chain([page + 1].into_iter().filter(|n| *n < self.pages)).collect()
+        (0..dice.below(5))
+            .map(|_| dice.below(self.pages))
+            .chain([page + 1].into_iter().filter(|n| *n < self.pages))
+            .collect()
     }
 
     fn is_disallowed(&self, page: u64) -> bool {
@@ -129,7 +132,11 @@ impl Web {
                 .filter(|page| self.is_disallowed(*page) && url.host() == format!("h{}.test", page % self.hosts))
                 .map(|page| format!("Disallow: /p{page}$\n"))
                 .collect();
-            let delay = if url.host() == "h0.test" { "Crawl-delay: 1.5\n" } else { "" };
+            let delay = if url.host() == "h0.test" {
+                "Crawl-delay: 1.5\n"
+            } else {
+                ""
+            };
             return (200, Vec::new(), format!("User-agent: *\n{delay}{rules}"));
         }
         let page: u64 = url.path().trim_start_matches("/p").parse().unwrap_or(0);
@@ -144,12 +151,20 @@ impl Web {
         if self.is_redirect(page) {
             // a redirect has one link, its target; the others hang on the page after
             let target = self.url(self.links(page).first().copied().unwrap_or(0));
-            let body = self.links(page).iter().map(|n| format!("<a href='{}'>x</a>", self.url(*n))).collect();
+            let body = self
+                .links(page)
+                .iter()
+                .map(|n| format!("<a href='{}'>x</a>", self.url(*n)))
+                .collect();
             let mut headers = html;
             headers.push(("location".to_owned(), target.into_bytes()));
             return (302, headers, body);
         }
-        let links: String = self.links(page).iter().map(|n| format!("<a href='{}'>{n}</a>", self.url(*n))).collect();
+        let links: String = self
+            .links(page)
+            .iter()
+            .map(|n| format!("<a href='{}'>{n}</a>", self.url(*n)))
+            .collect();
         (200, html, format!("<title>{page}</title>{links}"))
     }
 }
@@ -163,7 +178,12 @@ impl Fetcher for Web {
         }
         let number = {
             let mut log = self.log.lock().unwrap();
-            log.push(Visit { host: url.host().to_owned(), url: url.href().to_owned(), start: started, end: None });
+            log.push(Visit {
+                host: url.host().to_owned(),
+                url: url.href().to_owned(),
+                start: started,
+                end: None,
+            });
             log.len() - 1
         };
         let took = Duration::from_millis(1 + url.href().len() as u64 % 7 * 5);
@@ -174,7 +194,12 @@ impl Fetcher for Web {
         self.log.lock().unwrap()[number].end = Some(self.now());
         if url.host() == "dead.test" {
             let detail = "dead.test: refused".to_owned();
-            return Err(FetchError { kind: FetchErrorKind::Connect, detail, started, took });
+            return Err(FetchError {
+                kind: FetchErrorKind::Connect,
+                detail,
+                started,
+                took,
+            });
         }
         let (status, headers, body) = self.answer(&url);
         let mut head = format!("HTTP/1.1 {status} X\r\n").into_bytes();
@@ -318,10 +343,17 @@ fn plan(dice: &mut Dice, seeds: &[&str]) -> Plan {
             max_pages_per_host: None,
         },
         concurrency: usize::try_from(1 + dice.below(8)).unwrap(),
-        seeds: seeds.iter().map(|seed| CrawlUrl::parse(seed, &identity).unwrap()).collect(),
+        seeds: seeds
+            .iter()
+            .map(|seed| CrawlUrl::parse(seed, &identity).unwrap())
+            .collect(),
         scope: Scope::new(ScopeKind::Any, &[], &[], None).unwrap(),
         requisites: true,
-        archive: Some(ArchiveSettings { prefix: "t".to_owned(), size: 4_000, info: WarcInfo::default() }),
+        archive: Some(ArchiveSettings {
+            prefix: "t".to_owned(),
+            size: 4_000,
+            info: WarcInfo::default(),
+        }),
         fields: None,
         max_decoded: 1 << 20,
         seen: Kind::Bloom,
@@ -342,8 +374,19 @@ struct Run {
 }
 
 /// One run of the process, from what the last one left to its end or its death at a step.
-fn run(plan: Plan, web: &Web, disk: Memory, store: MemoryStore, start: Time, death: Option<(usize, Option<u64>)>) -> Run {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+fn run(
+    plan: Plan,
+    web: &Web,
+    disk: Memory,
+    store: MemoryStore,
+    start: Time,
+    death: Option<(usize, Option<u64>)>,
+) -> Run {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
     let (at, power_cut) = death.unwrap_or((usize::MAX, None));
     let fuse = Arc::new(Fuse {
         disk: disk.clone(),
@@ -384,7 +427,12 @@ fn run(plan: Plan, web: &Web, disk: Memory, store: MemoryStore, start: Time, dea
         (Some(_), _) => (disk, store),
         (None, None) => unreachable!("ended without an end"),
     };
-    Run { outcome, end, disk, store }
+    Run {
+        outcome,
+        end,
+        disk,
+        store,
+    }
 }
 
 fn archived(disk: &Memory) -> Vec<String> {
@@ -410,10 +458,22 @@ fn check_politeness(log: &[Visit], context: &str) {
     for visit in log {
         if let Some((end, _)) = last.get(visit.host.as_str()) {
             // before its robots.txt was read a host is owed the default delay
-            let owed = if rules_known.contains(visit.host.as_str()) { Web::delay(&visit.host) } else { DELAY };
+            let owed = if rules_known.contains(visit.host.as_str()) {
+                Web::delay(&visit.host)
+            } else {
+                DELAY
+            };
             let gap = visit.start.since(*end);
-            assert!(visit.start >= *end, "{context}: two requests in flight at {}: {visit:?}", visit.host);
-            assert!(gap >= owed, "{context}: {} was asked {gap:?} after its last answer: {visit:?}", visit.host);
+            assert!(
+                visit.start >= *end,
+                "{context}: two requests in flight at {}: {visit:?}",
+                visit.host
+            );
+            assert!(
+                gap >= owed,
+                "{context}: {} was asked {gap:?} after its last answer: {visit:?}",
+                visit.host
+            );
         }
         last.insert(&visit.host, (visit.end.expect("every visit has its end"), None));
         if visit.url.ends_with("/robots.txt") {
@@ -439,7 +499,10 @@ fn play(schedule: u64) -> usize {
         dead: Arc::default(),
         anchor: Time(0),
         started: {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_time()
+                .build()
+                .unwrap();
             runtime.block_on(async { tokio::time::Instant::now() })
         },
     };
@@ -466,7 +529,11 @@ fn play(schedule: u64) -> usize {
         now = run.end + Duration::from_micros(1 + dice.below(50_000));
         if let Some(outcome) = run.outcome {
             assert_eq!(outcome.end, End::Finished, "{context}");
-            assert!(outcome.last.counters.balanced(), "{context}: {:?}", outcome.last.counters);
+            assert!(
+                outcome.last.counters.balanced(),
+                "{context}: {:?}",
+                outcome.last.counters
+            );
             assert_eq!(outcome.last.counters.urls.pending, 0, "{context}");
             assert_eq!(outcome.last.counters.politeness_violations, 0, "{context}");
             break;
@@ -479,7 +546,10 @@ fn play(schedule: u64) -> usize {
     let reachable = web.reachable();
     let missing: Vec<_> = reachable.difference(&once).collect();
     let extra: Vec<_> = once.difference(&reachable).collect();
-    assert!(missing.is_empty() && extra.is_empty(), "{context}: missing {missing:?}, extra {extra:?}");
+    assert!(
+        missing.is_empty() && extra.is_empty(),
+        "{context}: missing {missing:?}, extra {extra:?}"
+    );
     assert_eq!(pages.len(), once.len(), "{context}: a page is archived twice");
     check_politeness(&web.log.lock().unwrap(), &context);
     usize::try_from(deaths).unwrap()

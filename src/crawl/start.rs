@@ -1,0 +1,111 @@
+//! Settings → plan: the one place that hands [`Config`] to the parts, as plain values.
+
+use std::path::Path as FilePath;
+use std::time::Duration;
+
+use super::{CrawlError, Plan};
+use crate::archive::warc::WarcInfo;
+use crate::config::Config;
+use crate::extract::fields::Fields;
+use crate::fetch::dns::AddressPolicy;
+use crate::fetch::http::HttpSettings;
+use crate::ledger::ArchiveSettings;
+use crate::politeness::Patience;
+use crate::robots;
+use crate::scope::Scope;
+use crate::shard;
+use crate::url::CrawlUrl;
+
+pub(super) fn plan(config: &Config, seeds: &[CrawlUrl], job: &FilePath) -> Result<Plan, CrawlError> {
+    let scope = Scope::new(config.scope, &config.include, &config.exclude, config.max_depth)
+        .map_err(|error| CrawlError::Usage(error.to_string()))?;
+    let fields = if config.fields.is_empty() {
+        None
+    } else {
+        Some(Fields::compile(&config.fields).map_err(CrawlError::Usage)?)
+    };
+    let archive = config.archive.then(|| ArchiveSettings {
+        prefix: config.warc_prefix.clone(),
+        size: config.warc_size,
+        info: warc_info(config, job),
+    });
+    Ok(Plan {
+        shard: shard::Settings {
+            patience: Patience {
+                delay: config.delay,
+                max_wait: config.max_wait,
+                backoff_base: Duration::from_secs(1),
+                max_failures: config.max_host_failures,
+                global_rate: config.rate,
+            },
+            robots: config.robots,
+            agent: robots::product_token(&config.user_agent).to_owned(),
+            per_host: config.per_host_connections,
+            retries: config.retries,
+            max_pages_per_host: config.max_pages_per_host,
+        },
+        concurrency: config.concurrency,
+        seeds: seeds.to_vec(),
+        scope,
+        requisites: config.page_requisites,
+        archive,
+        fields,
+        max_decoded: usize::try_from(config.max_body).unwrap_or(usize::MAX),
+        seen: config.seen,
+        seen_size: (config.capacity, config.fp_rate),
+        checkpoint_every: config.checkpoint_every,
+        max_pages: config.max_pages,
+        max_bytes: config.max_bytes,
+        max_time: config.max_time,
+    })
+}
+
+fn warc_info(config: &Config, job: &FilePath) -> WarcInfo {
+    let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .ok()
+        .map(|name| name.trim().to_owned());
+    WarcInfo {
+        software: format!("crawler/{}", env!("CARGO_PKG_VERSION")),
+        operator: config.contact.clone(),
+        hostname,
+        user_agent: config.user_agent.clone(),
+        from: mail(config),
+        robots: if config.robots { "obey" } else { "ignore" }.to_owned(),
+        is_part_of: job
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default(),
+    }
+}
+
+/// The contact, if it is a mail address: it is sent as `From`.
+fn mail(config: &Config) -> Option<String> {
+    config
+        .contact
+        .clone()
+        .filter(|contact| contact.contains('@') && !contact.contains("://"))
+}
+
+pub(super) fn http_settings(config: &Config) -> HttpSettings {
+    HttpSettings {
+        user_agent: config.user_agent.clone(),
+        from: mail(config),
+        headers: Vec::new(),
+        header_timeout: config.header_timeout,
+        timeout: config.timeout,
+        min_rate: config.min_rate,
+        slow_after: SLOW_AFTER,
+        max_body: config.max_body,
+        per_host_connections: config.per_host_connections,
+        // a little over the delay, so that a host's connection is there for its next turn
+        idle_timeout: config.delay.min(config.max_wait) + Duration::from_secs(5),
+        pins: config.resolve.clone(),
+        addresses: AddressPolicy {
+            allow: config.allow_address.clone(),
+        },
+        proxy: None,
+    }
+}
+
+/// How long a body may stay below the minimum rate.
+const SLOW_AFTER: Duration = Duration::from_secs(30);

@@ -1,0 +1,396 @@
+//! The one writer. Archive bytes first, then the batch of facts that covers them.
+//!
+//! A fact's bytes (WARC members, log line, index lines, admitted fingerprints) are appended as it comes. Every
+//! [`SYNC_EVERY`] the files are synced, and then one atomic batch says what they hold: rows of the queue removed and
+//! added, hosts, digests, counters, and the [`Tail`]: the length of each file that is covered. After a crash the files are cut
+//! to the tail: a page is wholly there (archived, its links admitted, marked done) or not at all. What was in flight is
+//! simply still pending.
+
+mod archive;
+mod row;
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::archive::warc::{Original, WarcInfo};
+use crate::clock::Time;
+use crate::disk::{Append, Disk};
+use crate::frontier::queue::{REFILL_ROWS, Rows};
+use crate::frontier::{HostId, Item, Place};
+use crate::hash::Fingerprint;
+use crate::shard::{Fact, SeedResult};
+use crate::store::{Batch, Store, Table};
+use crate::url::{Identity, Scheme};
+pub use row::{Entry, Found, JobRow, LogEntry, Tail, hosts, look};
+use row::{decode, encode};
+
+/// Time between two syncs, at most, while there is something to sync.
+pub const SYNC_EVERY: Duration = Duration::from_millis(100);
+/// Rows in a batch after which it is committed without waiting for the time.
+pub const BATCH_ROWS: usize = 20_000;
+
+/// Admitted fingerprints, 16 bytes each, in order.
+pub const ADMITTED: &str = "state/admitted.log";
+/// Index lines, unsorted.
+pub const INDEX_LINES: &str = "state/index.lines";
+/// Heritrix's crawl.log.
+pub const CRAWL_LOG: &str = "logs/crawl.log";
+/// Fields of pages.
+pub const PAGES: &str = "pages.jsonl";
+
+const TAIL_KEY: &[u8] = b"tail";
+const JOB_KEY: &[u8] = b"job";
+const SEED_PREFIX: &[u8] = b"seed/";
+const WIDEN_PREFIX: &[u8] = b"widen/";
+
+/// The settings of the archive; `None` in [`Ledger`] for no archive.
+#[derive(Debug, Clone)]
+pub struct ArchiveSettings {
+    /// Start of file names.
+    pub prefix: String,
+    /// A file is closed at this size, bytes.
+    pub size: u64,
+    /// For the warcinfo records.
+    pub info: WarcInfo,
+}
+
+/// A failed write: what could not be written, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}: {source}")]
+pub struct WriteError {
+    /// The file or store.
+    pub what: String,
+    /// The system's error.
+    #[source]
+    pub source: io::Error,
+}
+
+trait Naming<T> {
+    fn naming(self, what: &str) -> Result<T, WriteError>;
+}
+
+impl<T> Naming<T> for io::Result<T> {
+    fn naming(self, what: &str) -> Result<T, WriteError> {
+        self.map_err(|source| WriteError {
+            what: what.to_owned(),
+            source,
+        })
+    }
+}
+
+struct WarcFile {
+    name: String,
+    file: Box<dyn Append>,
+}
+
+/// The answer to a refill.
+#[derive(Debug)]
+pub struct Refilled {
+    /// The host.
+    pub host: HostId,
+    /// Its rows and whether they are all, if rows were asked for.
+    pub rows: Option<(Rows, bool)>,
+    /// The robots.txt asked for.
+    pub robots: Option<(Scheme, Option<Vec<u8>>)>,
+}
+
+/// The writer of a job.
+pub struct Ledger {
+    store: Box<dyn Store>,
+    disk: Arc<dyn Disk>,
+    archive: Option<ArchiveSettings>,
+    identity: Identity,
+    tail: Tail,
+    batch: Batch,
+    /// Digests in the batch.
+    digests: HashMap<[u8; 20], Original>,
+    warc: Option<WarcFile>,
+    admitted: Box<dyn Append>,
+    log: Box<dyn Append>,
+    index: Box<dyn Append>,
+    pages: Box<dyn Append>,
+    prints: Vec<u8>,
+    written: u64,
+}
+
+impl Ledger {
+    /// Opens the files of a job and cuts them to what the store covers. `job` is written with the first batch of a new
+    /// job.
+    ///
+    /// # Errors
+    /// If a file cannot be opened or cut, or is shorter than the store says: then it was damaged from outside.
+    pub fn open(
+        store: Box<dyn Store>,
+        disk: Arc<dyn Disk>,
+        archive: Option<ArchiveSettings>,
+        found: &Found,
+        job: &JobRow,
+    ) -> Result<Self, WriteError> {
+        let tail = found.tail.clone();
+        let open = |name: &str, len: u64| {
+            let mut file = disk.append(name).naming(name)?;
+            file.truncate(len).naming(name)?;
+            Ok(file)
+        };
+        let admitted = open(ADMITTED, tail.admitted)?;
+        let log = open(CRAWL_LOG, tail.log)?;
+        let index = open(INDEX_LINES, tail.index)?;
+        let pages = open(PAGES, tail.pages)?;
+        let mut batch = Batch::default();
+        if found.job.is_none() {
+            batch.put(Table::Meta, JOB_KEY, encode(job));
+        }
+        let mut ledger = Self {
+            store,
+            disk,
+            archive,
+            identity: job.identity.clone(),
+            tail,
+            batch,
+            digests: HashMap::new(),
+            warc: None,
+            admitted,
+            log,
+            index,
+            pages,
+            prints: Vec::new(),
+            written: 0,
+        };
+        ledger.mend_archive()?;
+        Ok(ledger)
+    }
+
+    /// The totals so far, durable or not.
+    #[must_use]
+    pub fn tail(&self) -> &Tail {
+        &self.tail
+    }
+
+    /// Adds to the totals of the runs; written with the next batch.
+    pub fn note(&mut self, change: impl FnOnce(&mut Tail)) {
+        change(&mut self.tail);
+    }
+
+    /// Number of the last fact written.
+    #[must_use]
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Is there anything that is not durable yet?
+    #[must_use]
+    pub fn is_loose(&self) -> bool {
+        !self.batch.is_empty()
+    }
+
+    /// Is the batch so large that it must not wait?
+    #[must_use]
+    pub fn is_heavy(&self) -> bool {
+        self.batch.len() >= BATCH_ROWS
+    }
+
+    /// Appends a fact's bytes and adds its changes to the batch.
+    ///
+    /// # Errors
+    /// If a file cannot be written; the ledger must not be used afterwards.
+    pub fn write(&mut self, entry: Entry, now: Time) -> Result<(), WriteError> {
+        let Entry {
+            fact,
+            members,
+            log,
+            page,
+        } = entry;
+        debug_assert_eq!(fact.number, self.written + 1, "facts come in order");
+        self.written = fact.number;
+        let archived = match members {
+            Some(members) if self.archive.is_some() => Some(self.archive(&members, now)?),
+            _ => None,
+        };
+        if let Some(log) = log {
+            let line = log.line(archived.as_ref());
+            self.log.append(line.as_bytes()).naming(CRAWL_LOG)?;
+        }
+        if let Some(page) = page {
+            self.pages.append(page.as_bytes()).naming(PAGES)?;
+        }
+        self.admit(&fact.prints)?;
+        self.batch_fact(&fact);
+        self.tail.counters.add(&fact.delta);
+        // only now: closing a file commits, and a commit must cover whole facts
+        let size = self.archive.as_ref().map_or(u64::MAX, |archive| archive.size);
+        if self.warc.as_ref().is_some_and(|warc| warc.file.len() >= size) {
+            self.close_archive()?;
+        }
+        Ok(())
+    }
+
+    fn admit(&mut self, prints: &[Fingerprint]) -> Result<(), WriteError> {
+        self.prints.clear();
+        for print in prints {
+            self.prints.extend_from_slice(&print.to_bytes());
+        }
+        if self.prints.is_empty() {
+            Ok(())
+        } else {
+            self.admitted.append(&self.prints).naming(ADMITTED)
+        }
+    }
+
+    fn batch_fact(&mut self, fact: &Fact) {
+        for (host, place, row) in &fact.put {
+            self.tail.next_sequence = self.tail.next_sequence.max(place.sequence + 1);
+            self.batch.put(Table::Queue, &place.row_key(*host), row.clone());
+        }
+        if let Some((host, place)) = fact.remove {
+            let key = place.row_key(host);
+            if !self.batch.cancel(Table::Queue, &key) {
+                self.batch.remove(Table::Queue, &key);
+            }
+        }
+        for (host, row) in &fact.hosts {
+            self.batch.put(Table::Hosts, &host.to_be_bytes(), encode(row));
+        }
+        if let Some((host, scheme, bytes)) = &fact.robots {
+            self.batch
+                .put(Table::Robots, &robots_key(*host, *scheme), bytes.clone());
+        }
+        if let Some((number, result)) = &fact.seed {
+            self.batch
+                .put(Table::Meta, &numbered(SEED_PREFIX, *number), encode(result));
+        }
+        if let Some(address) = &fact.widen {
+            self.batch.put(
+                Table::Meta,
+                &[WIDEN_PREFIX, address.as_bytes()].concat(),
+                address.clone().into_bytes(),
+            );
+        }
+        self.tail.seeds_offered |= fact.seeds_offered;
+        // a batch is never empty after a fact: counters and tail change with every one
+        self.batch.put(Table::Meta, TAIL_KEY, Vec::new());
+    }
+
+    /// Makes everything written durable: files first, then the batch.
+    ///
+    /// # Errors
+    /// If a file or the store cannot be synced; the ledger must not be used afterwards.
+    pub fn sync(&mut self) -> Result<(), WriteError> {
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        if let Some(warc) = &mut self.warc {
+            warc.file.sync().naming(&warc.name)?;
+        }
+        let files = [
+            (&mut self.admitted, ADMITTED),
+            (&mut self.log, CRAWL_LOG),
+            (&mut self.index, INDEX_LINES),
+        ];
+        for (file, name) in files.into_iter().chain([(&mut self.pages, PAGES)]) {
+            file.sync().naming(name)?;
+        }
+        self.tail.admitted = self.admitted.len();
+        self.tail.log = self.log.len();
+        self.tail.index = self.index.len();
+        self.tail.pages = self.pages.len();
+        let mut batch = std::mem::take(&mut self.batch);
+        batch.put(Table::Meta, TAIL_KEY, encode(&self.tail));
+        self.store.commit(batch, true).naming("state/store")?;
+        self.digests.clear();
+        Ok(())
+    }
+
+    /// Commits the tail even if no fact is waiting (totals of the run, closed files).
+    ///
+    /// # Errors
+    /// As [`Ledger::sync`].
+    pub fn sync_tail(&mut self) -> Result<(), WriteError> {
+        self.batch.put(Table::Meta, TAIL_KEY, Vec::new());
+        self.sync()
+    }
+
+    /// Reads a host's rows after a place and its robots.txt. What was written before is committed first, so that the
+    /// answer holds every fact that came before the question.
+    ///
+    /// # Errors
+    /// If the store cannot be written or read.
+    pub fn refill(
+        &mut self,
+        host: HostId,
+        after: Option<Place>,
+        robots: Option<Scheme>,
+    ) -> Result<Refilled, WriteError> {
+        self.sync()?;
+        let rows = after.map(|after| self.rows(host, after)).transpose()?;
+        let robots = match robots {
+            Some(scheme) => Some((
+                scheme,
+                self.store
+                    .get(Table::Robots, &robots_key(host, scheme))
+                    .naming("state/store")?,
+            )),
+            None => None,
+        };
+        Ok(Refilled { host, rows, robots })
+    }
+
+    fn rows(&self, host: HostId, after: Place) -> Result<(Rows, bool), WriteError> {
+        let prefix = host.to_be_bytes();
+        let found = self
+            .store
+            .range(Table::Queue, &after.row_key(host), false, &prefix, REFILL_ROWS);
+        let found = found.naming("state/store")?;
+        let complete = found.len() < REFILL_ROWS;
+        let mut rows = Vec::with_capacity(found.len());
+        for (key, value) in found {
+            let place = Place::from_row_key(&key).map(|(_, place)| place);
+            let item = Item::from_row(&value, &self.identity);
+            match (place, item) {
+                (Some(place), Ok(item)) => rows.push((place, item)),
+                (_, item) => {
+                    let why = item.err().unwrap_or_else(|| "a key of another form".to_owned());
+                    let source = io::Error::new(io::ErrorKind::InvalidData, why);
+                    return Err(WriteError {
+                        what: "state/store: queue".to_owned(),
+                        source,
+                    });
+                }
+            }
+        }
+        Ok((rows, complete))
+    }
+
+    /// The outcome of each seed that has one.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub fn seeds(&mut self) -> Result<HashMap<u64, SeedResult>, WriteError> {
+        self.sync()?;
+        let rows = self
+            .store
+            .range(Table::Meta, SEED_PREFIX, true, SEED_PREFIX, usize::MAX)
+            .naming("state/store")?;
+        let mut seeds = HashMap::new();
+        for (key, value) in rows {
+            let number = key
+                .get(SEED_PREFIX.len()..)
+                .and_then(|n| n.try_into().ok())
+                .map(u64::from_be_bytes);
+            if let (Some(number), Ok(result)) = (number, decode(&value)) {
+                seeds.insert(number, result);
+            }
+        }
+        Ok(seeds)
+    }
+}
+
+fn robots_key(host: HostId, scheme: Scheme) -> [u8; 5] {
+    let [a, b, c, d] = host.to_be_bytes();
+    [a, b, c, d, u8::from(scheme == Scheme::Https)]
+}
+
+fn numbered(prefix: &[u8], number: u64) -> Vec<u8> {
+    [prefix, &number.to_be_bytes()].concat()
+}

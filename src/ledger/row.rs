@@ -1,0 +1,149 @@
+//! Rows and lines: what the ledger writes, in the form in which it is read again.
+
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+use super::{JOB_KEY, TAIL_KEY, WIDEN_PREFIX};
+use crate::archive::warc::Members;
+use crate::clock::Time;
+use crate::frontier::HostId;
+use crate::shard::{Fact, HostRow};
+use crate::stats::Counters;
+use crate::store::{Store, Table};
+use crate::url::Identity;
+
+/// What the files hold that the store vouches for, and the totals up to there.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tail {
+    /// Covered bytes of the admission log.
+    pub admitted: u64,
+    /// Covered bytes of crawl.log.
+    pub log: u64,
+    /// Covered bytes of the index lines.
+    pub index: u64,
+    /// Covered bytes of pages.jsonl.
+    pub pages: u64,
+    /// Name of the newest WARC file and its covered bytes.
+    pub archive: Option<(String, u64)>,
+    /// Serial of the next WARC file.
+    pub serial: u32,
+    /// The next sequence number of a place.
+    pub next_sequence: u64,
+    /// The seeds have been offered.
+    pub seeds_offered: bool,
+    /// Totals.
+    pub counters: Counters,
+    /// Start of the first run.
+    pub started: Time,
+    /// Runs, the present one included.
+    pub runs: u64,
+    /// Time spent crawling over all runs, microseconds.
+    pub wall_us: u64,
+    /// CPU time over all runs, microseconds.
+    pub cpu_us: u64,
+    /// Largest resident memory over all runs, bytes.
+    pub peak_rss: u64,
+    /// Filter checkpoints published.
+    pub checkpoints: u64,
+    /// Longest time that insertion stood still for a checkpoint, microseconds.
+    pub checkpoint_pause_us: u64,
+}
+
+/// The constants of a job, written once with its first batch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobRow {
+    /// Key of the fingerprints.
+    pub key: crate::hash::HashKey,
+    /// The rules of identity.
+    pub identity: Identity,
+}
+
+/// One line of crawl.log, but for what only the ledger knows.
+#[derive(Debug, Clone)]
+pub struct LogEntry {
+    /// Columns 1 to 11 as they are written.
+    pub columns: String,
+    /// Annotations.
+    pub annotations: Vec<String>,
+    /// Further keys of the JSON column.
+    pub extra: serde_json::Map<String, serde_json::Value>,
+}
+
+/// A fact with the bytes that go with it.
+#[derive(Debug)]
+pub struct Entry {
+    /// The fact.
+    pub fact: Fact,
+    /// The WARC members, if the exchange is archived.
+    pub members: Option<Members>,
+    /// The log line, if there is one.
+    pub log: Option<LogEntry>,
+    /// A line of pages.jsonl with its line end.
+    pub page: Option<String>,
+}
+
+/// What a ledger finds in the store when it opens.
+#[derive(Debug)]
+pub struct Found {
+    /// The job's constants, if the job is not new.
+    pub job: Option<JobRow>,
+    /// The tail, empty for a new job.
+    pub tail: Tail,
+    /// Addresses that widened the scope.
+    pub widened: Vec<String>,
+}
+
+/// Reads what the store says of a job, before anything is changed.
+///
+/// # Errors
+/// If the store cannot be read, or a row is not what this version writes.
+pub fn look(store: &dyn Store) -> io::Result<Found> {
+    let read = |key: &[u8]| store.get(Table::Meta, key);
+    let job = read(JOB_KEY)?.map(|bytes| decode(&bytes)).transpose()?;
+    let tail = read(TAIL_KEY)?
+        .map(|bytes| decode(&bytes))
+        .transpose()?
+        .unwrap_or_default();
+    let rows = store.range(Table::Meta, WIDEN_PREFIX, true, WIDEN_PREFIX, usize::MAX)?;
+    let widened = rows
+        .into_iter()
+        .map(|(_, value)| String::from_utf8_lossy(&value).into_owned())
+        .collect();
+    Ok(Found { job, tail, widened })
+}
+
+pub(super) fn decode<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> io::Result<T> {
+    postcard::from_bytes(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))
+}
+
+pub(super) fn encode<T: Serialize>(value: &T) -> Vec<u8> {
+    #[expect(clippy::expect_used, reason = "plain data always encodes")]
+    postcard::to_stdvec(value).expect("a row encodes")
+}
+
+/// Hosts in order of their ids, each with whether the queue holds rows of it.
+///
+/// # Errors
+/// If the store cannot be read or a row is not what this version writes.
+pub fn hosts(store: &dyn Store, mut each: impl FnMut(HostRow, bool)) -> io::Result<()> {
+    const AT_ONCE: usize = 1_000;
+    let mut after: Option<Vec<u8>> = None;
+    loop {
+        let start = after.as_deref().unwrap_or(&[]);
+        let rows = store.range(Table::Hosts, start, after.is_none(), &[], AT_ONCE)?;
+        let last = rows.last().map(|(key, _)| key.clone());
+        for (key, value) in &rows {
+            let row: HostRow = decode(value)?;
+            let id = key.as_slice().try_into().map_or(HostId::MAX, HostId::from_be_bytes);
+            let has_rows = !store
+                .range(Table::Queue, &row.low.row_key(id), true, key, 1)?
+                .is_empty();
+            each(row, has_rows);
+        }
+        if rows.len() < AT_ONCE {
+            return Ok(());
+        }
+        after = last;
+    }
+}

@@ -1,0 +1,105 @@
+//! Links in: tested against the seen-set, and the new ones queued with their hosts.
+
+use super::Shard;
+use super::WINDOW_ITEMS;
+use super::fact::{Fact, Link};
+use super::host::Host;
+use crate::clock::Time;
+use crate::frontier::{HostId, Item, Path, Place};
+use crate::stats::{Delta, LinkCounts};
+use crate::url::CrawlUrl;
+
+impl Shard {
+    /// Offers the seeds, in order: the first fact of a job.
+    pub fn offer_seeds(&mut self, seeds: Vec<Link>, counts: LinkCounts, now: Time) -> Fact {
+        let mut fact = self.new_fact();
+        fact.seeds_offered = true;
+        self.admit(&mut fact, seeds, counts, None, now);
+        fact
+    }
+
+    /// Tests links against the seen-set and queues the new ones.
+    pub(super) fn admit(
+        &mut self,
+        fact: &mut Fact,
+        links: Vec<Link>,
+        counts: LinkCounts,
+        from: Option<&Item>,
+        now: Time,
+    ) {
+        fact.delta.links = counts;
+        let (asked, prerequisites): (Vec<Link>, Vec<Link>) = links
+            .into_iter()
+            .partition(|link| !(self.settings.robots && link.url.path_and_query() == "/robots.txt"));
+        // a robots.txt is fetched as the first work of its host: a link to it asks for nothing more
+        fact.delta.links.seen += prerequisites.len() as u64;
+        let prints: Vec<_> = asked.iter().map(|link| link.print).collect();
+        let mut flags = std::mem::take(&mut self.new_flags);
+        self.seen.insert_batch(&prints, &mut flags);
+        let mut changed = Vec::new();
+        for (link, new) in asked.into_iter().zip(&flags) {
+            if !*new {
+                fact.delta.links.seen += 1;
+                continue;
+            }
+            fact.delta.links.admitted += 1;
+            fact.prints.push(link.print);
+            let path = Path {
+                depth: link.depth,
+                hops: from.map_or_else(String::new, |item| item.path.hops_to(link.kind)),
+                via: from.map(|item| item.url.href().to_owned()),
+                kind: link.kind,
+                requisites: link.requisites,
+                redirects: link.redirects,
+                outside: link.outside,
+                seed: link.seed,
+                tries: 0,
+            };
+            let id = self.host_of(&link.url, &mut fact.delta, now);
+            if self.push(id, Item { url: link.url, path }, &mut fact.put) {
+                changed.push(id);
+            }
+        }
+        self.new_flags = flags;
+        for id in changed {
+            let row = self.host(id).row();
+            fact.hosts.push((id, row));
+        }
+    }
+
+    pub(super) fn host_of(&mut self, url: &CrawlUrl, delta: &mut Delta, now: Time) -> HostId {
+        if let Some(id) = self.names.get(url.host_key()) {
+            return *id;
+        }
+        let id = self.id(self.hosts.len());
+        delta.hosts += 1;
+        self.names.insert(url.host_key().into(), id);
+        self.hosts
+            .push(Host::new(url.host_key().to_owned(), now.max(self.hold_until)));
+        id
+    }
+
+    /// Queues an item; tells whether the host's row must be stored, because its cursor must go back.
+    pub(super) fn push(&mut self, id: HostId, item: Item, put: &mut Vec<(HostId, Place, Vec<u8>)>) -> bool {
+        let place = Place {
+            priority: item.path.depth,
+            sequence: self.next_sequence,
+        };
+        self.next_sequence += 1;
+        put.push((id, place, item.to_row()));
+        let keep = self.window < WINDOW_ITEMS;
+        let host = self.host(id);
+        let before = host.queue.in_memory();
+        host.queue.push(place, item, keep);
+        let after = host.queue.in_memory();
+        let stored = host.low;
+        if place < stored {
+            host.low = place;
+        }
+        self.window = (self.window + after).saturating_sub(before);
+        if self.host(id).in_flight < self.settings.per_host {
+            self.schedule(id);
+        }
+        place < stored
+    }
+}

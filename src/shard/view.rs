@@ -1,0 +1,54 @@
+//! What the loop and the report want to know of a shard.
+
+use super::Shard;
+use crate::clock::Time;
+use crate::seen::SeenSet;
+
+impl Shard {
+    /// The seen-set.
+    #[must_use]
+    pub fn seen(&self) -> &dyn SeenSet {
+        self.seen.as_ref()
+    }
+
+    /// The seen-set, to grow it.
+    pub fn seen_mut(&mut self) -> &mut dyn SeenSet {
+        self.seen.as_mut()
+    }
+
+    /// Puts a larger seen-set in place of the present one.
+    pub fn replace_seen(&mut self, seen: Box<dyn SeenSet>) {
+        self.seen = seen;
+    }
+
+    /// Requests in flight.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// Hosts in the heap.
+    #[must_use]
+    pub fn scheduled(&self) -> usize {
+        self.ready.len()
+    }
+
+    /// Hosts known.
+    #[must_use]
+    pub fn hosts(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// When the next host comes due, and which.
+    #[must_use]
+    pub fn next_due(&self) -> Option<(Time, &str)> {
+        let (due, id) = self.ready.peek()?;
+        self.hosts.get(id as usize).map(|host| (due, host.name.as_str()))
+    }
+
+    /// Has a host used up its page budget with URLs left?
+    #[must_use]
+    pub fn any_spent(&self) -> bool {
+        self.hosts.iter().any(|host| host.spent)
+    }
+}
