@@ -1,6 +1,8 @@
 //! Speed of taking links out of pages: `cargo bench --bench extract -- FOLDER...` (HTML files of the folders and below,
 //! all of them held in memory). Without a folder, a page made here. Thread time of the best of five rounds.
 
+#![expect(clippy::print_stdout, reason = "a bench reports to whoever runs it")]
+
 use std::hint::black_box;
 use std::path::Path;
 use std::time::Instant;

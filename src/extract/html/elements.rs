@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::super::css::Place;
-use super::super::headers::{Robots, refresh};
+use super::super::headers::Robots;
 use super::super::rel::kind_of_rel;
 use super::super::{LinkKind, Links};
 use super::entities::decode;
@@ -150,11 +150,7 @@ pub(super) fn links<'a>(start: &Start<'a>, attributes: &Attributes<'a>, depth: u
             tag.srcset(Attribute::Srcset);
             tag.url(Navigation, Attribute::Longdesc);
         }
-        Element::Input => {
-            if tag.is(Attribute::Type, "image") {
-                tag.url(Requisite, Attribute::Src);
-            }
-        }
+        Element::Input if tag.is(Attribute::Type, "image") => tag.url(Requisite, Attribute::Src),
         Element::Link => tag.link(),
         Element::Media => {
             tag.url(Requisite, Attribute::Src);
@@ -248,15 +244,7 @@ impl<'a> Tag<'_, 'a> {
         if self.is(Attribute::HttpEquiv, "refresh") {
             // inside a frame it sends the frame elsewhere, not the page
             let kind = if depth == 0 { Redirect } else { Requisite };
-            let url = match content {
-                Cow::Borrowed(text) => refresh(text).and_then(|refresh| refresh.url).map(Cow::Borrowed),
-                Cow::Owned(text) => refresh(&text)
-                    .and_then(|refresh| refresh.url)
-                    .map(|url| Cow::Owned(url.to_owned())),
-            };
-            if let Some(url) = url {
-                self.links.push(kind, url);
-            }
+            self.links.push_refresh(kind, content);
         } else if self.is(Attribute::Name, "robots") {
             let robots = Robots::of(&content);
             self.links.nofollow |= robots.nofollow;

@@ -1,4 +1,4 @@
-//! Which tags stand in foreign content (SVG, MathML), without a tree: HTML Standard, section 13.2.6, "tree
+//! Which tags stand in foreign content (SVG, `MathML`), without a tree: HTML Standard, section 13.2.6, "tree
 //! construction dispatcher", followed by names alone.
 
 /// Elements of foreign content held open at once; what is nested deeper is taken for HTML.
@@ -100,7 +100,7 @@ enum Content {
     Math,
     /// HTML inside foreign content.
     Html,
-    /// HTML, but `mglyph` and `malignmark` are MathML (`mi`, `mo`, `mn`, `ms`, `mtext`).
+    /// HTML, but `mglyph` and `malignmark` are `MathML` (`mi`, `mo`, `mn`, `ms`, `mtext`).
     MathText,
 }
 

@@ -148,7 +148,7 @@ impl<'a> Attributes<'a> {
 #[derive(Debug)]
 pub(super) struct Start<'a> {
     pub(super) element: Element,
-    /// It makes an element of SVG or MathML, or stands in XML.
+    /// It makes an element of SVG or `MathML`, or stands in XML.
     pub(super) foreign: bool,
     /// The text of a `style` element; empty for others.
     pub(super) text: &'a str,
