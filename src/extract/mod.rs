@@ -151,6 +151,16 @@ impl<'a> Links<'a> {
         }
     }
 
+    /// Leaves out the places to go to, but for the first `kept` links.
+    fn drop_places(&mut self, kept: usize) {
+        let mut at = 0;
+        self.links.retain(|link| {
+            at += 1;
+            at <= kept || link.kind != LinkKind::Navigation
+        });
+        self.frames.iter_mut().for_each(|frame| frame.drop_places(0));
+    }
+
     /// The same links, free of the text they came from.
     fn into_owned(self) -> Links<'static> {
         Links {
@@ -242,11 +252,7 @@ pub fn extract<'a>(
         }
     }
     if status >= FIRST_ERROR_STATUS {
-        let mut at = 0;
-        links.links.retain(|link| {
-            at += 1;
-            at <= before || link.kind != LinkKind::Navigation
-        });
+        links.drop_places(before);
     }
     links
 }
@@ -339,6 +345,10 @@ mod tests {
             ]
         );
         assert_eq!(all(399, Some("text/html"), &link, page).len(), 4);
+        let mut text = String::new();
+        let framed = b"<iframe srcdoc='<base href=/b/><a href=x><img src=i>'></iframe>";
+        let links = extract(404, Some(b"text/html"), &[], framed, &mut text);
+        assert_eq!(links.frames[0].links.len(), 1);
     }
 
     #[test]

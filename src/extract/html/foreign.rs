@@ -2,7 +2,7 @@
 //! construction dispatcher", followed by names alone.
 
 /// Elements of foreign content held open at once; what is nested deeper is taken for HTML.
-const MAX_OPEN: usize = 512;
+pub(super) const MAX_OPEN: usize = 512;
 
 /// Start tags that end foreign content (section 13.2.6.5); `font` does with one of three attributes.
 const BREAKOUTS: [&[u8]; 44] = [

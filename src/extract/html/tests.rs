@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 
 use super::super::{LinkKind, Links, MAX_LINKS_PER_PAGE};
+use super::foreign::MAX_OPEN;
 use super::{MAX_SRCDOC_DEPTH, Syntax, depth_limit, links as scan};
 
 fn found(page: &str, syntax: Syntax) -> Vec<(char, String)> {
@@ -244,6 +245,19 @@ fn foreign_content_has_its_own_rules() {
     ] {
         assert_eq!(html(page), want, "{page}");
     }
+}
+
+#[test]
+fn foreign_content_is_followed_to_a_bound() {
+    let page = |closed: usize| {
+        format!(
+            "{}{}<style><a href=A></style>",
+            "<svg>".repeat(600),
+            "</svg>".repeat(closed)
+        )
+    };
+    assert_eq!(html(&page(MAX_OPEN - 1)), "nA");
+    assert_eq!(html(&page(MAX_OPEN)), "");
 }
 
 #[test]
