@@ -79,9 +79,7 @@ pub struct Outcome {
 #[non_exhaustive]
 pub enum CrawlError {
     /// A write failed; the job can be resumed once the cause is gone.
-    #[error(
-        "cannot write {what}: {source}; the job's state is kept: free space or fix the folder, then run the same command again"
-    )]
+    #[error("cannot write {what}: {source}; the job's state is kept: free space or fix the folder, then run the same command again")]
     Write {
         /// The file or store.
         what: String,

@@ -24,13 +24,7 @@ pub struct Patience {
 /// `delay` is the host's own (the larger of the setting and its Crawl-delay), `retry_after` what the last answer asked,
 /// `failures` how many requests in a row failed (0 after a success).
 #[must_use]
-pub fn next_due(
-    _patience: &Patience,
-    _delay: Duration,
-    _end: Time,
-    _retry_after: Option<Duration>,
-    _failures: u32,
-) -> Time {
+pub fn next_due(_patience: &Patience, _delay: Duration, _end: Time, _retry_after: Option<Duration>, _failures: u32) -> Time {
     todo!()
 }
 

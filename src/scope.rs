@@ -56,12 +56,7 @@ impl Scope {
     ///
     /// # Errors
     /// The pattern that is not a regular expression, with the reason.
-    pub fn new(
-        kind: ScopeKind,
-        include: &[String],
-        exclude: &[String],
-        max_depth: Option<u16>,
-    ) -> Result<Self, regex::Error> {
+    pub fn new(kind: ScopeKind, include: &[String], exclude: &[String], max_depth: Option<u16>) -> Result<Self, regex::Error> {
         let _ = (kind, include, exclude, max_depth);
         todo!()
     }

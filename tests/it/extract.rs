@@ -378,7 +378,7 @@ fn foreign_mix() -> impl Strategy<Value = String> {
         "<svg/>",
         "<a xlink:href=D>",
     ];
-    prop::collection::vec(prop::sample::select(tags.to_vec()), 0..8).prop_map(|tags| tags.concat())
+    prop::collection::vec(prop::sample::select(tags.to_vec()), 0..12).prop_map(|tags| tags.concat())
 }
 
 proptest! {

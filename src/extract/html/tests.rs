@@ -216,10 +216,19 @@ fn foreign_content_has_its_own_rules() {
         ("<svg><title><a href=A></title></svg>", "nA"),
         ("<svg><style>a{b:url(A)}<a href=B></style></svg>", "qA nB"),
         ("<svg><script href=A><a href=B></script></svg>", "qA nB"),
+        (
+            "<svg><svg></svg><a xlink:href=A /><image href=B /></svg><image href=C>",
+            "nA qB",
+        ),
+        ("<math><math></math><style><a href=A></style></math>", "nA"),
         ("<svg/><style><a href=A></style><a href=B>", "nB"),
         ("<svg><p><style><a href=A></style>", ""),
         ("<svg><font><style><a href=A></style></svg>", "nA"),
         ("<svg><font size=1><style><a href=A></style>", ""),
+        (
+            "<div><svg></div><script><a href=A></script><button><svg></button><style><a href=B></style>",
+            "",
+        ),
         ("<svg></p><style><a href=A></style>", ""),
         (
             "<svg><foreignObject><style><a href=A></style></foreignObject><style><a href=B></style></svg>",
