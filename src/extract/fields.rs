@@ -143,7 +143,7 @@ fn parse(html: &str) -> Html {
     let mut parser = parse_document(HtmlTreeSink::new(Html::new_document()), options);
     let mut rest = html;
     while !rest.is_empty() {
-        let (chunk, after) = rest.split_at(rest.floor_char_boundary(CHUNK));
+        let (chunk, after) = rest.split_at(chunk_len(rest));
         parser.process(StrTendril::from_slice(chunk));
         rest = after;
         if parser.tokenizer.sink.sink.0.borrow().tree.values().len() > MAX_NODES {
@@ -151,6 +151,13 @@ fn parse(html: &str) -> Html {
         }
     }
     parser.finish()
+}
+
+/// About [`CHUNK`] bytes, up to the end of a character.
+fn chunk_len(text: &str) -> usize {
+    (CHUNK..text.len())
+        .find(|&at| text.is_char_boundary(at))
+        .unwrap_or(text.len())
 }
 
 #[cfg(test)]
@@ -231,7 +238,7 @@ mod tests {
         ];
         let deep = format!("<p>a</p>{}<i id=last>", "<div>".repeat(200_000));
         assert_eq!(extract(&fields, &deep), json!({"last": null, "first": "a"}));
-        let formatting: String = (0..400).map(|n| format!("<b id=b{n}>")).collect();
+        let formatting = (0..400).map(|n| format!("<b id=b{n}>")).collect::<Vec<_>>().concat();
         let wide = format!("<p>a</p><p>{formatting}{}<i id=last>", "<p>x".repeat(100_000));
         assert_eq!(extract(&fields, &wide), json!({"last": null, "first": "a"}));
         assert_eq!(

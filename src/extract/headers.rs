@@ -27,12 +27,7 @@ pub(super) fn links<'a>(status: u16, headers: &'a [(String, Vec<u8>)], links: &m
                 links.push(kind, text(value));
             }
             "content-location" => links.push(LinkKind::Navigation, text(value)),
-            "refresh" => {
-                let value = text(value);
-                if let Some(url) = refresh(&value).and_then(|refresh| refresh.url) {
-                    links.push(LinkKind::Redirect, Cow::Owned(url.to_owned()));
-                }
-            }
+            "refresh" => links.push_refresh(LinkKind::Redirect, text(value)),
             "x-robots-tag" => {
                 let robots = Robots::of(&text(value));
                 links.nofollow |= robots.nofollow;

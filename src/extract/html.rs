@@ -1,7 +1,7 @@
 //! Links out of HTML, XHTML and SVG, without a tree: the tags in order, as the HTML Standard's tokenizer sees them.
 //!
 //! Scripting is off: what stands in `noscript` counts. What a tree builder would decide is followed only as far as it
-//! changes what is a tag: raw text elements, and foreign content (SVG, MathML), where those are none and CDATA is text.
+//! changes what is a tag: raw text elements, and foreign content (SVG, `MathML`), where those are none and CDATA is text.
 
 mod elements;
 mod entities;

@@ -41,16 +41,13 @@ fn charset(mut rest: &str) -> Option<String> {
             rest = after.strip_prefix(';').unwrap_or_default();
             continue;
         };
-        let (value, quoted, behind) = match after.strip_prefix('"') {
-            Some(text) => {
-                let (value, behind) = quoted_string(text);
-                (value.into_owned(), true, behind)
-            }
-            None => {
-                let end = after.find(';').unwrap_or(after.len());
-                let (value, behind) = after.split_at(end);
-                (value.trim_end_matches(is_space).to_owned(), false, behind)
-            }
+        let quoted = after.starts_with('"');
+        let (value, behind) = if quoted {
+            let (value, behind) = quoted_string(after.get(1..).unwrap_or_default());
+            (value.into_owned(), behind)
+        } else {
+            let (value, behind) = after.split_at(after.find(';').unwrap_or(after.len()));
+            (value.trim_end_matches(is_space).to_owned(), behind)
         };
         // what stands behind a quoted value is dropped
         rest = behind.split_once(';').map_or("", |(_, next)| next);

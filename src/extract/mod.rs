@@ -82,6 +82,8 @@ pub struct Links<'a> {
     /// Name of the encoding the body was read in (Encoding Standard, e.g. `windows-1251`); `None` if it was not read
     /// as text. Queries of links are percent-encoded in it (URL Standard, section 4.4).
     pub encoding: Option<&'static str>,
+    /// Seconds of the first refresh, by header or meta, whether it names an address or not.
+    pub refresh_s: Option<u64>,
     /// Links that count against the bound and are kept elsewhere: in `frames`, or in the document around this one.
     outside: usize,
 }
@@ -118,6 +120,21 @@ impl<'a> Links<'a> {
         }
     }
 
+    /// Notes a refresh and takes its address.
+    fn push_refresh(&mut self, kind: LinkKind, value: Cow<'a, str>) {
+        let read = match value {
+            Cow::Borrowed(text) => headers::refresh(text).map(|read| (read.delay_s, read.url.map(Cow::Borrowed))),
+            Cow::Owned(text) => {
+                headers::refresh(&text).map(|read| (read.delay_s, read.url.map(|url| Cow::Owned(url.to_owned()))))
+            }
+        };
+        let Some((delay_s, url)) = read else { return };
+        self.refresh_s.get_or_insert(delay_s);
+        if let Some(url) = url {
+            self.push(kind, url);
+        }
+    }
+
     /// The addresses of a style sheet or of a style attribute.
     fn push_css(&mut self, text: Cow<'a, str>, place: css::Place) {
         match text {
@@ -132,6 +149,16 @@ impl<'a> Links<'a> {
             Cow::Borrowed(text) => srcset::scan(text, |url| self.push(LinkKind::Requisite, Cow::Borrowed(url))),
             Cow::Owned(text) => srcset::scan(&text, |url| self.push(LinkKind::Requisite, Cow::Owned(url.to_owned()))),
         }
+    }
+
+    /// Leaves out the places to go to, but for the first `kept` links.
+    fn drop_places(&mut self, kept: usize) {
+        let mut at = 0;
+        self.links.retain(|link| {
+            at += 1;
+            at <= kept || link.kind != LinkKind::Navigation
+        });
+        self.frames.iter_mut().for_each(|frame| frame.drop_places(0));
     }
 
     /// The same links, free of the text they came from.
@@ -151,6 +178,7 @@ impl<'a> Links<'a> {
             noindex: self.noindex,
             frames: self.frames.into_iter().map(Links::into_owned).collect(),
             encoding: self.encoding,
+            refresh_s: self.refresh_s,
             outside: self.outside,
         }
     }
@@ -224,11 +252,7 @@ pub fn extract<'a>(
         }
     }
     if status >= FIRST_ERROR_STATUS {
-        let mut at = 0;
-        links.links.retain(|link| {
-            at += 1;
-            at <= before || link.kind != LinkKind::Navigation
-        });
+        links.drop_places(before);
     }
     links
 }
@@ -321,6 +345,10 @@ mod tests {
             ]
         );
         assert_eq!(all(399, Some("text/html"), &link, page).len(), 4);
+        let mut text = String::new();
+        let framed = b"<iframe srcdoc='<base href=/b/><a href=x><img src=i>'></iframe>";
+        let links = extract(404, Some(b"text/html"), &[], framed, &mut text);
+        assert_eq!(links.frames[0].links.len(), 1);
     }
 
     #[test]

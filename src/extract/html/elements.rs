@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::super::css::Place;
-use super::super::headers::{Robots, refresh};
+use super::super::headers::Robots;
 use super::super::rel::kind_of_rel;
 use super::super::{LinkKind, Links};
 use super::entities::decode;
@@ -51,42 +51,68 @@ pub(super) enum Element {
 impl Element {
     /// By its name in any case.
     pub(super) fn of(name: &[u8]) -> Self {
-        let mut lower = [0; 10];
-        let Some(lower) = lower.get_mut(..name.len()) else {
-            return Self::Other;
+        // by length first, as attributes: most names are none of these
+        let table: &[(&[u8], Self)] = match name.len() {
+            1 => &[(b"a", Self::Anchor), (b"q", Self::Cited)],
+            2 => &[(b"td", Self::Cell), (b"th", Self::Cell), (b"tr", Self::Cell)],
+            3 => &[
+                (b"img", Self::Img),
+                (b"svg", Self::ForeignRoot),
+                (b"ins", Self::Cited),
+                (b"del", Self::Cited),
+                (b"use", Self::SvgReference),
+                (b"xmp", Self::Xmp),
+            ],
+            4 => &[
+                (b"area", Self::Anchor),
+                (b"base", Self::Base),
+                (b"body", Self::Body),
+                (b"form", Self::Form),
+                (b"html", Self::Html),
+                (b"link", Self::Link),
+                (b"meta", Self::Meta),
+                (b"math", Self::ForeignRoot),
+            ],
+            5 => &[
+                (b"table", Self::Cell),
+                (b"tbody", Self::Cell),
+                (b"thead", Self::Cell),
+                (b"tfoot", Self::Cell),
+                (b"input", Self::Input),
+                (b"style", Self::Style),
+                (b"title", Self::Title),
+                (b"frame", Self::Frame),
+                (b"image", Self::Image),
+                (b"embed", Self::Embed),
+                (b"audio", Self::Media),
+                (b"video", Self::Media),
+                (b"track", Self::Media),
+            ],
+            6 => &[
+                (b"script", Self::Script),
+                (b"iframe", Self::Iframe),
+                (b"source", Self::Media),
+                (b"object", Self::Object),
+            ],
+            7 => &[
+                (b"amp-img", Self::Img),
+                (b"bgsound", Self::Media),
+                (b"noembed", Self::Noembed),
+                (b"feimage", Self::SvgReference),
+            ],
+            8 => &[
+                (b"textarea", Self::Textarea),
+                (b"noframes", Self::Noframes),
+                (b"amp-anim", Self::Img),
+            ],
+            9 => &[(b"plaintext", Self::Plaintext)],
+            10 => &[(b"blockquote", Self::Cited)],
+            _ => &[],
         };
-        lower.copy_from_slice(name);
-        lower.make_ascii_lowercase();
-        match &*lower {
-            b"a" | b"area" => Self::Anchor,
-            b"base" => Self::Base,
-            b"body" => Self::Body,
-            b"table" | b"td" | b"th" | b"tr" | b"tbody" | b"thead" | b"tfoot" => Self::Cell,
-            b"q" | b"blockquote" | b"ins" | b"del" => Self::Cited,
-            b"embed" => Self::Embed,
-            b"svg" | b"math" => Self::ForeignRoot,
-            b"form" => Self::Form,
-            b"frame" => Self::Frame,
-            b"html" => Self::Html,
-            b"iframe" => Self::Iframe,
-            b"image" => Self::Image,
-            b"img" | b"amp-img" | b"amp-anim" => Self::Img,
-            b"input" => Self::Input,
-            b"link" => Self::Link,
-            b"audio" | b"video" | b"source" | b"track" | b"bgsound" => Self::Media,
-            b"meta" => Self::Meta,
-            b"noembed" => Self::Noembed,
-            b"noframes" => Self::Noframes,
-            b"object" => Self::Object,
-            b"plaintext" => Self::Plaintext,
-            b"script" => Self::Script,
-            b"style" => Self::Style,
-            b"use" | b"feimage" => Self::SvgReference,
-            b"textarea" => Self::Textarea,
-            b"title" => Self::Title,
-            b"xmp" => Self::Xmp,
-            _ => Self::Other,
-        }
+        table
+            .iter()
+            .find(|(known, _)| name.eq_ignore_ascii_case(known))
+            .map_or(Self::Other, |&(_, element)| element)
     }
 
     /// The name that ends its content, if that content is no markup.
@@ -150,11 +176,7 @@ pub(super) fn links<'a>(start: &Start<'a>, attributes: &Attributes<'a>, depth: u
             tag.srcset(Attribute::Srcset);
             tag.url(Navigation, Attribute::Longdesc);
         }
-        Element::Input => {
-            if tag.is(Attribute::Type, "image") {
-                tag.url(Requisite, Attribute::Src);
-            }
-        }
+        Element::Input if tag.is(Attribute::Type, "image") => tag.url(Requisite, Attribute::Src),
         Element::Link => tag.link(),
         Element::Media => {
             tag.url(Requisite, Attribute::Src);
@@ -248,15 +270,7 @@ impl<'a> Tag<'_, 'a> {
         if self.is(Attribute::HttpEquiv, "refresh") {
             // inside a frame it sends the frame elsewhere, not the page
             let kind = if depth == 0 { Redirect } else { Requisite };
-            let url = match content {
-                Cow::Borrowed(text) => refresh(text).and_then(|refresh| refresh.url).map(Cow::Borrowed),
-                Cow::Owned(text) => refresh(&text)
-                    .and_then(|refresh| refresh.url)
-                    .map(|url| Cow::Owned(url.to_owned())),
-            };
-            if let Some(url) = url {
-                self.links.push(kind, url);
-            }
+            self.links.push_refresh(kind, content);
         } else if self.is(Attribute::Name, "robots") {
             let robots = Robots::of(&content);
             self.links.nofollow |= robots.nofollow;
@@ -314,6 +328,9 @@ impl<'a> Tag<'_, 'a> {
     /// Attributes that mean the same on every element. Those from `data-` on are read by scripts that load later;
     /// what is clearly no address there (JSON, markup) is left.
     fn any_element(&mut self) {
+        if !self.attributes.has_global() {
+            return;
+        }
         if let Some(style) = self.value(Attribute::Style) {
             self.links.push_css(style, Place::Attribute);
         }

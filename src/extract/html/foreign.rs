@@ -1,8 +1,8 @@
-//! Which tags stand in foreign content (SVG, MathML), without a tree: HTML Standard, section 13.2.6, "tree
+//! Which tags stand in foreign content (SVG, `MathML`), without a tree: HTML Standard, section 13.2.6, "tree
 //! construction dispatcher", followed by names alone.
 
 /// Elements of foreign content held open at once; what is nested deeper is taken for HTML.
-const MAX_OPEN: usize = 512;
+pub(super) const MAX_OPEN: usize = 512;
 
 /// Start tags that end foreign content (section 13.2.6.5); `font` does with one of three attributes.
 const BREAKOUTS: [&[u8]; 44] = [
@@ -89,6 +89,11 @@ pub(super) fn is_transient(name: &[u8]) -> bool {
     is_one_of(name, &TRANSIENT)
 }
 
+/// Further elements of HTML that hold drawings and are not found in them.
+const OUTER: [&[u8]; 12] = [
+    b"article", b"button", b"footer", b"header", b"html", b"label", b"main", b"nav", b"section", b"td", b"th", b"tr",
+];
+
 fn is_one_of(name: &[u8], names: &[&[u8]]) -> bool {
     names.iter().any(|other| name.eq_ignore_ascii_case(other))
 }
@@ -100,7 +105,7 @@ enum Content {
     Math,
     /// HTML inside foreign content.
     Html,
-    /// HTML, but `mglyph` and `malignmark` are MathML (`mi`, `mo`, `mn`, `ms`, `mtext`).
+    /// HTML, but `mglyph` and `malignmark` are `MathML` (`mi`, `mo`, `mn`, `ms`, `mtext`).
     MathText,
 }
 
@@ -153,6 +158,9 @@ impl<'a> Foreign<'a> {
             Content::Svg => {
                 if is(b"foreignobject") || is(b"desc") || is(b"title") {
                     self.push(tag, Content::Html);
+                } else if is(b"svg") {
+                    // its end tag must not be taken for the outer one's
+                    self.push(tag, Content::Svg);
                 }
                 true
             }
@@ -164,6 +172,8 @@ impl<'a> Foreign<'a> {
                 } else if is(b"svg") {
                     // only inside annotation-xml does this make SVG; as MathML it would be no different here
                     self.push(tag, Content::Svg);
+                } else if is(b"math") {
+                    self.push(tag, Content::Math);
                 }
                 true
             }
@@ -193,7 +203,11 @@ impl<'a> Foreign<'a> {
             innermost.html -= u32::from(!is_transient(name));
             return;
         }
-        if matches!(innermost.content, Content::Svg | Content::Math) && is_one_of(name, &[b"br", b"p"]) {
+        if matches!(innermost.content, Content::Svg | Content::Math)
+            && (is_one_of(name, &BREAKOUTS) || is_one_of(name, &OUTER))
+        {
+            // no foreign element has such a name, so this ends an HTML element around an unclosed `svg`; that there
+            // is one is taken for granted (but `</p>` and `</br>` do so without)
             self.break_out();
             return;
         }

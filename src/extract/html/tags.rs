@@ -10,7 +10,7 @@ use super::elements::Element;
 use super::foreign::{Foreign, StartTag, is_transient};
 use super::raw;
 
-/// Attributes that are kept; all others are stepped over.
+/// Attributes that are kept; all others are stepped over. In alphabetical order: those of `data-` stand together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Attribute {
@@ -110,7 +110,7 @@ impl Attribute {
             .map(|&(_, attribute)| attribute)
     }
 
-    fn bit(self) -> u64 {
+    const fn bit(self) -> u64 {
         1 << self as u8
     }
 }
@@ -134,6 +134,12 @@ impl<'a> Attributes<'a> {
         self.present == 0
     }
 
+    /// Whether there is one that counts on any element: `style`, or one that starts with `data-`.
+    pub(super) fn has_global(&self) -> bool {
+        const GLOBAL: u64 = Attribute::Style.bit() | (Attribute::Encoding.bit() - 1) & !(Attribute::DataBg.bit() - 1);
+        self.present & GLOBAL != 0
+    }
+
     fn insert(&mut self, attribute: Attribute, value: &'a str) {
         if self.present & attribute.bit() == 0 {
             self.present |= attribute.bit();
@@ -148,7 +154,7 @@ impl<'a> Attributes<'a> {
 #[derive(Debug)]
 pub(super) struct Start<'a> {
     pub(super) element: Element,
-    /// It makes an element of SVG or MathML, or stands in XML.
+    /// It makes an element of SVG or `MathML`, or stands in XML.
     pub(super) foreign: bool,
     /// The text of a `style` element; empty for others.
     pub(super) text: &'a str,

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 
 use super::super::{LinkKind, Links, MAX_LINKS_PER_PAGE};
+use super::foreign::MAX_OPEN;
 use super::{MAX_SRCDOC_DEPTH, Syntax, depth_limit, links as scan};
 
 fn found(page: &str, syntax: Syntax) -> Vec<(char, String)> {
@@ -215,10 +216,19 @@ fn foreign_content_has_its_own_rules() {
         ("<svg><title><a href=A></title></svg>", "nA"),
         ("<svg><style>a{b:url(A)}<a href=B></style></svg>", "qA nB"),
         ("<svg><script href=A><a href=B></script></svg>", "qA nB"),
+        (
+            "<svg><svg></svg><a xlink:href=A /><image href=B /></svg><image href=C>",
+            "nA qB",
+        ),
+        ("<math><math></math><style><a href=A></style></math>", "nA"),
         ("<svg/><style><a href=A></style><a href=B>", "nB"),
         ("<svg><p><style><a href=A></style>", ""),
         ("<svg><font><style><a href=A></style></svg>", "nA"),
         ("<svg><font size=1><style><a href=A></style>", ""),
+        (
+            "<div><svg></div><script><a href=A></script><button><svg></button><style><a href=B></style>",
+            "",
+        ),
         ("<svg></p><style><a href=A></style>", ""),
         (
             "<svg><foreignObject><style><a href=A></style></foreignObject><style><a href=B></style></svg>",
@@ -244,6 +254,19 @@ fn foreign_content_has_its_own_rules() {
     ] {
         assert_eq!(html(page), want, "{page}");
     }
+}
+
+#[test]
+fn foreign_content_is_followed_to_a_bound() {
+    let page = |closed: usize| {
+        format!(
+            "{}{}<style><a href=A></style>",
+            "<svg>".repeat(600),
+            "</svg>".repeat(closed)
+        )
+    };
+    assert_eq!(html(&page(MAX_OPEN - 1)), "nA");
+    assert_eq!(html(&page(MAX_OPEN)), "");
 }
 
 #[test]
@@ -309,7 +332,7 @@ fn the_bound_on_links_holds_over_all_documents() {
     scan(&page, Syntax::Html, &mut links);
     let framed: usize = links.frames.iter().map(|frame| frame.links.len()).sum();
     assert_eq!(links.links.len() + framed, MAX_LINKS_PER_PAGE);
-    assert_eq!(links.dropped as usize, MAX_LINKS_PER_PAGE / 4 + 1);
+    assert_eq!(links.dropped, MAX_LINKS_PER_PAGE as u64 / 4 + 1);
 }
 
 #[test]
