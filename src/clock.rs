@@ -31,7 +31,11 @@ impl Time {
             return stamp.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         }
         let fraction = format!("{:06}", self.0 % 1_000_000);
-        format!("{}.{}Z", stamp.strftime("%Y-%m-%dT%H:%M:%S"), fraction.get(..digits).unwrap_or(""))
+        format!(
+            "{}.{}Z",
+            stamp.strftime("%Y-%m-%dT%H:%M:%S"),
+            fraction.get(..digits).unwrap_or("")
+        )
     }
 
     /// `yyyyMMddHHmmss`, the 14-digit stamp of CDX lines and WARC file names.
@@ -57,14 +61,20 @@ impl Time {
 impl Add<Duration> for Time {
     type Output = Time;
     fn add(self, span: Duration) -> Time {
-        Time(self.0.saturating_add(u64::try_from(span.as_micros()).unwrap_or(u64::MAX)))
+        Time(
+            self.0
+                .saturating_add(u64::try_from(span.as_micros()).unwrap_or(u64::MAX)),
+        )
     }
 }
 
 impl Sub<Duration> for Time {
     type Output = Time;
     fn sub(self, span: Duration) -> Time {
-        Time(self.0.saturating_sub(u64::try_from(span.as_micros()).unwrap_or(u64::MAX)))
+        Time(
+            self.0
+                .saturating_sub(u64::try_from(span.as_micros()).unwrap_or(u64::MAX)),
+        )
     }
 }
 

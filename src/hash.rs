@@ -41,7 +41,10 @@ impl Fingerprint {
     pub fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
         let whole = u128::from_le_bytes(bytes);
         #[expect(clippy::cast_possible_truncation, reason = "the two halves are what is wanted")]
-        Self { high: whole as u64, low: (whole >> 64) as u64 }
+        Self {
+            high: whole as u64,
+            low: (whole >> 64) as u64,
+        }
     }
 }
 
@@ -72,7 +75,10 @@ impl HashKey {
         let mut hasher = SipHasher13::new_with_key(&self.0);
         hasher.write(text);
         let hash = hasher.finish128();
-        Fingerprint { high: hash.h1, low: hash.h2 }
+        Fingerprint {
+            high: hash.h1,
+            low: hash.h2,
+        }
     }
 }
 

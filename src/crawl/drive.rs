@@ -214,7 +214,7 @@ impl<F: Fetcher> Loop<'_, F> {
             while let Ok(word) = heard.try_recv() {
                 self.hear(Some(word))?;
             }
-            self.grow()?;
+            self.grow();
             self.growth_done().await?;
         }
     }
@@ -299,21 +299,24 @@ impl<F: Fetcher> Loop<'_, F> {
     /// The end, once nothing is in flight any more or a stop has waited long enough.
     fn ended(&mut self) -> Option<End> {
         match &self.phase {
-            Phase::Running if self.empty && self.visiting.is_empty() && self.permits_are_back() => {
-                let pending = self.crawl.shard.any_spent();
-                Some(if pending {
-                    End::Limit("max-pages-per-host".to_owned())
-                } else {
-                    End::Finished
+            Phase::Running => {
+                let over = self.empty && self.visiting.is_empty() && self.permits_are_back();
+                let spent = || End::Limit("max-pages-per-host".to_owned());
+                over.then(|| {
+                    if self.crawl.shard.any_spent() {
+                        spent()
+                    } else {
+                        End::Finished
+                    }
                 })
             }
-            Phase::Running => None,
-            Phase::Draining { end, until } if self.visiting.is_empty() || Instant::now() >= *until => {
-                let end = end.clone();
-                self.visiting.abort_all();
-                Some(end)
+            Phase::Draining { end, until } => {
+                let over = self.visiting.is_empty() || Instant::now() >= *until;
+                over.then(|| {
+                    self.visiting.abort_all();
+                    end.clone()
+                })
             }
-            Phase::Draining { .. } => None,
         }
     }
 

@@ -78,11 +78,11 @@ impl<F: Fetcher> Loop<'_, F> {
         self.crawl.growth.admit(&fact.prints);
     }
 
-    pub(super) fn grow(&mut self) -> Result<(), CrawlError> {
+    pub(super) fn grow(&mut self) {
         let copying = self.copying.is_some();
         self.crawl
             .growth
-            .look(&mut self.crawl.shard, &self.crawl.disk, self.tail.admitted, copying)
+            .look(&mut self.crawl.shard, &self.crawl.disk, self.tail.admitted, copying);
     }
 
     pub(super) async fn growth_done(&mut self) -> Result<(), CrawlError> {

@@ -82,13 +82,7 @@ impl Growth {
     }
 
     /// Grows a full filter, and begins the rebuild once the log is durable far enough (`durable` in bytes).
-    pub(super) fn look(
-        &mut self,
-        shard: &mut Shard,
-        disk: &Arc<dyn Disk>,
-        durable: u64,
-        copying: bool,
-    ) -> Result<(), CrawlError> {
+    pub(super) fn look(&mut self, shard: &mut Shard, disk: &Arc<dyn Disk>, durable: u64, copying: bool) {
         if shard.seen().is_full() && !self.stuck {
             let account = shard.seen().account();
             match shard.seen_mut().add_layer() {
@@ -110,10 +104,10 @@ impl Growth {
             }
         }
         let State::Waiting { from, since } = &mut self.state else {
-            return Ok(());
+            return;
         };
         if copying || durable < *from * Fingerprint::BYTES as u64 {
-            return Ok(());
+            return;
         }
         let (kind, key, fp, from) = (self.kind, self.key, self.fp, *from);
         let disk = Arc::clone(disk);
@@ -126,7 +120,6 @@ impl Growth {
             since: std::mem::take(since),
             task,
         };
-        Ok(())
     }
 
     /// Puts a finished filter in place.

@@ -78,7 +78,10 @@ impl Response {
 
     /// All values of a header in order; `name` in lower case.
     pub fn header_all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> + 'a {
-        self.headers.iter().filter(move |(n, _)| n == name).map(|(_, v)| v.as_slice())
+        self.headers
+            .iter()
+            .filter(move |(n, _)| n == name)
+            .map(|(_, v)| v.as_slice())
     }
 }
 

@@ -125,25 +125,26 @@ pub(super) fn encode<T: Serialize>(value: &T) -> Vec<u8> {
 /// Hosts in order of their ids, each with whether the queue holds rows of it.
 ///
 /// # Errors
-/// If the store cannot be read or a row is not what this version writes.
+/// If the store cannot be read, a row is not what this version writes, or a host is missing.
 pub fn hosts(store: &dyn Store, mut each: impl FnMut(HostRow, bool)) -> io::Result<()> {
     const AT_ONCE: usize = 1_000;
-    let mut after: Option<Vec<u8>> = None;
+    let mut next: HostId = 0;
     loop {
-        let start = after.as_deref().unwrap_or(&[]);
-        let rows = store.range(Table::Hosts, start, after.is_none(), &[], AT_ONCE)?;
-        let last = rows.last().map(|(key, _)| key.clone());
+        let rows = store.range(Table::Hosts, &next.to_be_bytes(), true, &[], AT_ONCE)?;
         for (key, value) in &rows {
+            if *key != next.to_be_bytes() {
+                let text = format!("host {next} is missing");
+                return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+            }
             let row: HostRow = decode(value)?;
-            let id = key.as_slice().try_into().map_or(HostId::MAX, HostId::from_be_bytes);
             let has_rows = !store
-                .range(Table::Queue, &row.low.row_key(id), true, key, 1)?
+                .range(Table::Queue, &row.low.row_key(next), true, key, 1)?
                 .is_empty();
             each(row, has_rows);
+            next += 1;
         }
         if rows.len() < AT_ONCE {
             return Ok(());
         }
-        after = last;
     }
 }

@@ -11,6 +11,7 @@ use crate::frontier::{HostId, Item, Place};
 use crate::politeness;
 use crate::robots::Robots;
 use crate::stats::Settled;
+use crate::url::CrawlUrl;
 
 /// How a request went, as the host's patience sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +71,10 @@ impl Shard {
                 self.change_mood(id, health, &end, &mut fact);
                 self.settle_page(id, place, item, &end, health, &mut fact, links, counts, now);
             }
-            What::Robots(errand) => self.settle_robots(id, errand, &end, robots, &mut fact, at),
+            What::Robots(errand) => {
+                self.settle_robots(id, &errand, &end, robots, &mut fact, at);
+                self.slow_down(id, health);
+            }
         }
         self.rest(id, &end, at, &mut fact);
         let row = self.host(id).row();
@@ -100,6 +104,19 @@ impl Shard {
             }
             Health::Busy | Health::Dead => Mood::Failing(failures),
         };
+    }
+
+    /// A failed robots.txt slows its host like any other request; whether the host is given up is decided elsewhere.
+    fn slow_down(&mut self, id: HostId, health: Health) {
+        let host = self.host(id);
+        if !matches!(host.mood, Mood::Retired(_)) {
+            let failures = host.failures() + 1;
+            host.mood = if health == Health::Good {
+                Mood::Sound
+            } else {
+                Mood::Failing(failures)
+            };
+        }
     }
 
     #[expect(
@@ -160,45 +177,29 @@ impl Shard {
     fn settle_robots(
         &mut self,
         asked: HostId,
-        errand: Errand,
+        errand: &Errand,
         end: &End,
         body: Option<RobotsBody>,
         fact: &mut Fact,
         at: Time,
     ) {
         fact.delta.settled = Settled::RobotsTxt;
-        let Errand { owner, scheme, hop, .. } = errand;
-        let tries = match self.host(owner).access(scheme) {
-            Access::Fetching(tries) => *tries,
-            _ => 0,
-        };
+        let (owner, scheme) = (errand.owner, errand.scheme);
         let access = match (end, body) {
+            (End::Failed { .. }, _) => self.robots_failed(asked, errand, end, fact, at),
+            (End::Answered { status, .. }, _) if *status == 429 || *status >= 500 => {
+                self.robots_failed(asked, errand, end, fact, at)
+            }
             (End::Answered { status: 200..=299, .. }, Some(RobotsBody::Rules { rules, bytes })) => {
                 fact.robots = Some((owner, scheme, bytes));
                 self.keep_rules(owner, scheme, rules, at, fact.number)
             }
-            (End::Answered { status: 300..=399, .. }, Some(RobotsBody::Redirect(url))) if hop < ROBOTS_REDIRECTS => {
-                let target = self.host_of(&url, &mut fact.delta, at);
-                self.host(target).errands.push_back(Errand {
-                    url,
-                    owner,
-                    scheme,
-                    hop: hop + 1,
-                });
-                self.schedule(target);
+            (End::Answered { .. }, Some(RobotsBody::Redirect(url))) if errand.hop < ROBOTS_REDIRECTS => {
+                self.send_errand(url, errand, fact, at);
                 return;
             }
-            (
-                End::Answered {
-                    status: 429 | 500..=599,
-                    ..
-                },
-                _,
-            ) => self.robots_failed(owner, tries, end, fact, at),
             (End::Answered { .. }, _) => Access::AllowAll(at),
-            (End::Failed { .. }, _) => self.robots_failed(owner, tries, end, fact, at),
         };
-        self.change_mood_of_robots(asked, owner, end);
         self.host(owner).set_access(scheme, access);
         if owner != asked {
             let row = self.host(owner).row();
@@ -207,18 +208,20 @@ impl Shard {
         }
     }
 
-    /// A host that answers is well; one that does not is slowed like any other request would.
-    fn change_mood_of_robots(&mut self, asked: HostId, owner: HostId, end: &End) {
-        let unwell = matches!(health(end), Health::Dead | Health::Busy | Health::Faulty);
-        for id in [asked, owner] {
-            let host = self.host(id);
-            match (&host.mood, unwell) {
-                (Mood::Retired(_), _) => {}
-                (_, true) => host.mood = Mood::Failing(host.failures() + u32::from(id == asked)),
-                (_, false) if id == asked => host.mood = Mood::Sound,
-                (_, false) => {}
-            }
-        }
+    /// The robots.txt has moved: it is asked for where it is now, when that host's turn comes.
+    fn send_errand(&mut self, url: CrawlUrl, from: &Errand, fact: &mut Fact, at: Time) {
+        let target = self.host_of(&url, &mut fact.delta, at);
+        let hop = from.hop + 1;
+        let errand = Errand {
+            url,
+            hop,
+            ..from.clone()
+        };
+        self.host(target).errands.push_back(errand);
+        // a host may be new here: its id is taken from now on, so its row must be there too
+        let row = self.host(target).row();
+        fact.hosts.push((target, row));
+        self.schedule(target);
     }
 
     fn keep_rules(&mut self, owner: HostId, scheme: crate::url::Scheme, rules: Robots, at: Time, fact: u64) -> Access {
@@ -242,13 +245,18 @@ impl Shard {
 
     /// Asks again while tries are left. Then a host that never answered at all is given up, and one whose robots.txt
     /// alone is broken is taken to disallow everything.
-    fn robots_failed(&mut self, owner: HostId, tries: u32, end: &End, fact: &mut Fact, at: Time) -> Access {
+    fn robots_failed(&mut self, asked: HostId, errand: &Errand, end: &End, fact: &mut Fact, at: Time) -> Access {
+        let retries = self.settings.retries;
+        let host = self.host(errand.owner);
+        let tries = match host.access(errand.scheme) {
+            Access::Fetching(tries) => *tries,
+            _ => 0,
+        };
         let may_help = !matches!(end, End::Failed { retryable: false, .. });
-        if tries < self.settings.retries && may_help {
+        if tries < retries && may_help {
             return Access::Due(tries + 1);
         }
-        let host = self.host(owner);
-        if matches!(end, End::Failed { .. }) && host.fetched == 0 {
+        if matches!(end, End::Failed { .. }) && host.fetched == 0 && asked == errand.owner {
             host.mood = Mood::Retired(said(end));
             fact.delta.retired = true;
             return Access::Due(0);

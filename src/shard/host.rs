@@ -181,7 +181,7 @@ impl Host {
             },
             fetched: self.fetched,
             low: self.low,
-            access: [self.access[0].stored(), self.access[1].stored()],
+            access: self.access.each_ref().map(Access::stored),
         }
     }
 
@@ -209,17 +209,18 @@ impl Host {
     }
 
     pub(super) fn access(&self, scheme: Scheme) -> &Access {
-        &self.access[slot(scheme)]
+        let [http, https] = &self.access;
+        match scheme {
+            Scheme::Http => http,
+            Scheme::Https => https,
+        }
     }
 
     pub(super) fn set_access(&mut self, scheme: Scheme, access: Access) {
-        self.access[slot(scheme)] = access;
-    }
-}
-
-fn slot(scheme: Scheme) -> usize {
-    match scheme {
-        Scheme::Http => 0,
-        Scheme::Https => 1,
+        let [http, https] = &mut self.access;
+        match scheme {
+            Scheme::Http => *http = access,
+            Scheme::Https => *https = access,
+        }
     }
 }

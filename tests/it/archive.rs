@@ -1,12 +1,6 @@
 //! Archive files as a crawl writes them, read by our own reader and, where the environment variable
 //! `CRAWLER_TOOLS_PYTHON` names a python that has them, judged by `warcio` and `cdxj-indexer`.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "the helpers of tests may stop as tests do"
-)]
-
 use std::fs::{self, File};
 use std::io::{BufReader, Write};
 use std::path::Path;

@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// One thing the server does in answer to a request.
 #[derive(Debug, Clone)]
-pub enum Step {
+pub(crate) enum Step {
     /// Sends bytes as they are.
     Send(Vec<u8>),
     /// Says nothing for a while.
@@ -28,33 +28,33 @@ pub enum Step {
 }
 
 /// Bytes as they are.
-pub fn send(bytes: impl AsRef<[u8]>) -> Step {
+pub(crate) fn send(bytes: impl AsRef<[u8]>) -> Step {
     Step::Send(bytes.as_ref().to_vec())
 }
 
 /// A request as the script sees it.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub(crate) struct Seen {
     /// The request target.
-    pub target: String,
+    pub(crate) target: String,
     /// Number of the connection, from 0.
-    pub connection: usize,
+    pub(crate) connection: usize,
     /// Number of the request on its connection, from 0.
-    pub turn: usize,
+    pub(crate) turn: usize,
     /// The head as received.
-    pub head: Vec<u8>,
+    pub(crate) head: Vec<u8>,
 }
 
 /// The running server. It ends with the test's runtime.
-pub struct RawServer {
-    pub address: SocketAddr,
+pub(crate) struct RawServer {
+    pub(crate) address: SocketAddr,
     log: Arc<Mutex<Vec<Seen>>>,
     open: Arc<AtomicUsize>,
 }
 
 impl RawServer {
     /// Listens on 127.0.0.1 and answers each request by the script's steps.
-    pub async fn start(script: impl Fn(&Seen) -> Vec<Step> + Send + Sync + 'static) -> Self {
+    pub(crate) async fn start(script: impl Fn(&Seen) -> Vec<Step> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (log, open) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
@@ -76,22 +76,22 @@ impl RawServer {
     }
 
     /// Plays the same steps to every request.
-    pub async fn always(steps: Vec<Step>) -> Self {
+    pub(crate) async fn always(steps: Vec<Step>) -> Self {
         Self::start(move |_| steps.clone()).await
     }
 
     /// An address on this server.
-    pub fn url(&self, target: &str) -> String {
+    pub(crate) fn url(&self, target: &str) -> String {
         format!("http://{}{target}", self.address)
     }
 
     /// The requests so far.
-    pub fn requests(&self) -> Vec<Seen> {
+    pub(crate) fn requests(&self) -> Vec<Seen> {
         self.log.lock().unwrap().clone()
     }
 
     /// Connections open now, as the server sees it.
-    pub fn open_connections(&self) -> usize {
+    pub(crate) fn open_connections(&self) -> usize {
         self.open.load(SeqCst)
     }
 }

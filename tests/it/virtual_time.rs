@@ -6,6 +6,7 @@
 //! been asked too early, over all runs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -77,6 +78,14 @@ impl Web {
         format!("http://h{}.test/p{page}", page % self.hosts)
     }
 
+    fn anchors(&self, page: u64) -> String {
+        let mut html = String::new();
+        for link in self.links(page) {
+            let _ = write!(html, "<a href='{}'>{link}</a>", self.url(link));
+        }
+        html
+    }
+
     fn links(&self, page: u64) -> Vec<u64> {
         let mut dice = Dice(self.seed ^ page.wrapping_mul(77));
         (0..dice.below(5))
@@ -85,16 +94,16 @@ impl Web {
             .collect()
     }
 
-    fn is_disallowed(&self, page: u64) -> bool {
+    fn is_disallowed(page: u64) -> bool {
         page % 11 == 7
     }
 
-    fn is_redirect(&self, page: u64) -> bool {
+    fn is_redirect(page: u64) -> bool {
         page % 9 == 4
     }
 
     /// Fails once with 503, then answers.
-    fn is_shy(&self, page: u64) -> bool {
+    fn is_shy(page: u64) -> bool {
         page % 13 == 6
     }
 
@@ -104,7 +113,7 @@ impl Web {
         let mut queue = vec![0];
         let mut archived = BTreeSet::new();
         while let Some(page) = queue.pop() {
-            if self.is_disallowed(page) {
+            if Self::is_disallowed(page) {
                 continue;
             }
             archived.insert(self.url(page));
@@ -128,10 +137,12 @@ impl Web {
     fn answer(&self, url: &CrawlUrl) -> (u16, Vec<(String, Vec<u8>)>, String) {
         let html = vec![("content-type".to_owned(), b"text/html".to_vec())];
         if url.path() == "/robots.txt" {
-            let rules: String = (0..self.pages)
-                .filter(|page| self.is_disallowed(*page) && url.host() == format!("h{}.test", page % self.hosts))
-                .map(|page| format!("Disallow: /p{page}$\n"))
-                .collect();
+            let mut rules = String::new();
+            for page in (0..self.pages).filter(|page| Self::is_disallowed(*page)) {
+                if url.host() == format!("h{}.test", page % self.hosts) {
+                    let _ = write!(rules, "Disallow: /p{page}$\n");
+                }
+            }
             let delay = if url.host() == "h0.test" {
                 "Crawl-delay: 1.5\n"
             } else {
@@ -140,7 +151,7 @@ impl Web {
             return (200, Vec::new(), format!("User-agent: *\n{delay}{rules}"));
         }
         let page: u64 = url.path().trim_start_matches("/p").parse().unwrap_or(0);
-        if self.is_shy(page) {
+        if Self::is_shy(page) {
             let mut tries = self.tries.lock().unwrap();
             let tries = tries.entry(url.href().to_owned()).or_default();
             *tries += 1;
@@ -148,23 +159,15 @@ impl Web {
                 return (503, vec![("retry-after".to_owned(), b"1".to_vec())], String::new());
             }
         }
-        if self.is_redirect(page) {
+        if Self::is_redirect(page) {
             // a redirect has one link, its target; the others hang on the page after
             let target = self.url(self.links(page).first().copied().unwrap_or(0));
-            let body = self
-                .links(page)
-                .iter()
-                .map(|n| format!("<a href='{}'>x</a>", self.url(*n)))
-                .collect();
+            let body = self.anchors(page);
             let mut headers = html;
             headers.push(("location".to_owned(), target.into_bytes()));
             return (302, headers, body);
         }
-        let links: String = self
-            .links(page)
-            .iter()
-            .map(|n| format!("<a href='{}'>{n}</a>", self.url(*n)))
-            .collect();
+        let links = self.anchors(page);
         (200, html, format!("<title>{page}</title>{links}"))
     }
 }
@@ -438,7 +441,7 @@ fn run(
 fn archived(disk: &Memory) -> Vec<String> {
     let mut urls = Vec::new();
     for name in disk.list("archive").unwrap() {
-        assert!(!name.ends_with(".open"), "{name} is not closed");
+        assert!(name.strip_suffix(".open").is_none(), "{name} is not closed");
         let bytes = disk.bytes(&format!("archive/{name}")).unwrap();
         for record in members(io::Cursor::new(bytes), 1 << 20) {
             let record = record.unwrap_or_else(|damage| panic!("{name}: {damage:?}"));
