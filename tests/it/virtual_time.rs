@@ -140,7 +140,7 @@ impl Web {
             let mut rules = String::new();
             for page in (0..self.pages).filter(|page| Self::is_disallowed(*page)) {
                 if url.host() == format!("h{}.test", page % self.hosts) {
-                    let _ = write!(rules, "Disallow: /p{page}$\n");
+                    let _ = writeln!(rules, "Disallow: /p{page}$");
                 }
             }
             let delay = if url.host() == "h0.test" {
