@@ -40,7 +40,11 @@ pub(super) struct Clock {
 
 impl Clock {
     pub(super) fn now(&self) -> Time {
-        self.anchor + self.started.elapsed()
+        self.at(Instant::now())
+    }
+
+    fn at(&self, instant: Instant) -> Time {
+        self.anchor + instant.duration_since(self.started)
     }
 
     fn instant(&self, time: Time) -> Instant {
@@ -237,10 +241,12 @@ impl<F: Fetcher> Loop<'_, F> {
                 self.starved = true;
                 break;
             };
-            let now = self.crawl.clock.now();
+            let began = Instant::now();
+            let now = self.crawl.clock.at(began);
             match self.crawl.shard.next(now) {
                 Next::Start(work) => {
-                    let visit = visit::visit(*work, now, Arc::clone(&self.crawl.web), Arc::clone(&self.crawl.visits));
+                    let (web, settings) = (Arc::clone(&self.crawl.web), Arc::clone(&self.crawl.visits));
+                    let visit = visit::visit(*work, now, began, web, settings);
                     self.visiting.spawn(async move { (Box::new(visit.await), permit) });
                 }
                 Next::Settle(settlement) => self.settle(*settlement, now, permit),

@@ -54,40 +54,37 @@ pub struct Visited {
     pub address: String,
 }
 
-/// Makes a request and reads what came. `started` is the loop's time now.
-pub fn visit<F: Fetcher>(
+/// Makes a request and reads what came. `started` is the loop's time at the moment `began`: read together, because an end
+/// that is dated too early lets its host be asked again too soon.
+pub async fn visit<F: Fetcher>(
     work: Work,
     started: Time,
+    began: tokio::time::Instant,
     web: Arc<F>,
     settings: Arc<Settings>,
-) -> impl Future<Output = Visited> + Send {
-    // read in the same breath as `started`: a task that is first polled later must not date its end too early, or the
-    // host is asked again too soon
-    let clock = tokio::time::Instant::now();
-    async move {
-        let via = match &work.what {
-            What::Page { item, .. } => item.path.via.clone(),
-            What::Robots(_) => None,
-        };
-        let answer = web
-            .fetch(Request {
-                url: work.url().clone(),
-                via,
-            })
-            .await;
-        // rounded up: the host rests from here
-        let at = started + clock.elapsed() + Duration::from_micros(1);
-        match answer {
-            Err(error) => failed(work, error, at),
-            Ok(response) if response.body.len() > LARGE_BODY => {
-                let task = tokio::task::spawn_blocking(move || answered(work, &response, at, &settings));
-                match task.await {
-                    Ok(visited) => visited,
-                    Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-                }
+) -> Visited {
+    let via = match &work.what {
+        What::Page { item, .. } => item.path.via.clone(),
+        What::Robots(_) => None,
+    };
+    let answer = web
+        .fetch(Request {
+            url: work.url().clone(),
+            via,
+        })
+        .await;
+    // rounded up: the host rests from here
+    let at = started + began.elapsed() + Duration::from_micros(1);
+    match answer {
+        Err(error) => failed(work, error, at),
+        Ok(response) if response.body.len() > LARGE_BODY => {
+            let task = tokio::task::spawn_blocking(move || answered(work, &response, at, &settings));
+            match task.await {
+                Ok(visited) => visited,
+                Err(panic) => std::panic::resume_unwind(panic.into_panic()),
             }
-            Ok(response) => answered(work, &response, at, &settings),
         }
+        Ok(response) => answered(work, &response, at, &settings),
     }
 }
 

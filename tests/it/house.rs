@@ -16,7 +16,7 @@ const LAYERS: [&[&str]; 7] = [
     &["fetch", "archive", "store", "frontier"],
     // the owner of a set of hosts
     &["shard"],
-    // one visit, the durable order, the settings
+    // one visit, the durable order, the settings, the job folder
     &["visit", "ledger", "checkpoint", "job", "config"],
     // the loop and what looks at it
     &["crawl", "progress", "report"],
