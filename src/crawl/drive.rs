@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::filter::{CHUNKS_AHEAD, Copying};
+use super::filter::Copying;
 use super::grow::Growth;
 use super::keep::{Order, Word, keep};
 use super::{CrawlError, End, Snapshot};
@@ -100,20 +100,20 @@ pub enum Place {
 
 pub(super) struct Loop<'a, F> {
     pub(super) crawl: Crawl<F>,
-    permits: Arc<Semaphore>,
-    visiting: JoinSet<(Box<Visited>, OwnedSemaphorePermit)>,
+    pub(super) permits: Arc<Semaphore>,
+    pub(super) visiting: JoinSet<(Box<Visited>, OwnedSemaphorePermit)>,
     orders: UnboundedSender<Order>,
     view: &'a watch::Sender<Option<Snapshot>>,
     pub(super) phase: Phase,
     /// The newest totals that are durable.
     pub(super) tail: Tail,
-    fetched: u64,
+    pub(super) fetched: u64,
     pub(super) copying: Option<Copying>,
     pub(super) next_checkpoint: Instant,
     next_view: Instant,
     last: String,
     /// Nothing is left in the frontier.
-    empty: bool,
+    pub(super) empty: bool,
     /// The loop has nothing to start before this.
     wake: Option<Instant>,
     /// Something could start if there were a permit.
@@ -265,71 +265,6 @@ impl<F: Fetcher> Loop<'_, F> {
         Ok(())
     }
 
-    /// A limit that is reached.
-    fn limit(&self) -> Option<End> {
-        let limits = &self.crawl.limits;
-        if limits.pages.is_some_and(|most| self.fetched >= most) {
-            return Some(End::Limit("max-pages".to_owned()));
-        }
-        if limits
-            .bytes
-            .is_some_and(|most| self.tail.counters.bytes.received >= most)
-        {
-            return Some(End::Limit("max-bytes".to_owned()));
-        }
-        if limits.time.is_some_and(|most| self.wall() >= most) {
-            return Some(End::Limit("max-time".to_owned()));
-        }
-        None
-    }
-
-    fn wall(&self) -> Duration {
-        Duration::from_micros(self.crawl.before.wall_us) + self.crawl.clock.started.elapsed()
-    }
-
-    fn stop(&mut self, signal: Option<i32>) {
-        if let Some(signal) = signal {
-            self.drain(End::Stopped(signal));
-        }
-    }
-
-    fn drain(&mut self, end: End) {
-        if matches!(self.phase, Phase::Running) {
-            self.phase = Phase::Draining {
-                end,
-                until: Instant::now() + DRAIN,
-            };
-        }
-    }
-
-    /// The end, once nothing is in flight any more or a stop has waited long enough.
-    fn ended(&mut self) -> Option<End> {
-        match &self.phase {
-            Phase::Running => {
-                let over = self.empty && self.visiting.is_empty() && self.permits_are_back();
-                let spent = || End::Limit("max-pages-per-host".to_owned());
-                over.then(|| {
-                    if self.crawl.shard.any_spent() {
-                        spent()
-                    } else {
-                        End::Finished
-                    }
-                })
-            }
-            Phase::Draining { end, until } => {
-                let over = self.visiting.is_empty() || Instant::now() >= *until;
-                over.then(|| {
-                    self.visiting.abort_all();
-                    end.clone()
-                })
-            }
-        }
-    }
-
-    fn permits_are_back(&self) -> bool {
-        self.permits.available_permits() == self.crawl.concurrency
-    }
-
     fn wake_at(&self) -> Instant {
         let mut wake = self.next_view;
         if self.copying.is_none() && !self.crawl.growth.is_rebuilding() {
@@ -448,7 +383,7 @@ impl<F: Fetcher> Loop<'_, F> {
             .map_err(|_| CrawlError::Other("the writer has ended".to_owned()))
     }
 
-    fn hear(&mut self, word: Option<Word>) -> Result<(), CrawlError> {
+    pub(super) fn hear(&mut self, word: Option<Word>) -> Result<(), CrawlError> {
         match word {
             Some(Word::Durable { fact, tail }) => {
                 self.crawl.shard.durable(fact);
@@ -475,7 +410,7 @@ impl<F: Fetcher> Loop<'_, F> {
         Ok(())
     }
 
-    fn snapshot(&self) -> Snapshot {
+    pub(super) fn snapshot(&self) -> Snapshot {
         let shard = &self.crawl.shard;
         let now = self.crawl.clock.now();
         let run_time = self.crawl.clock.started.elapsed();
@@ -497,55 +432,11 @@ impl<F: Fetcher> Loop<'_, F> {
         }
     }
 
-    fn show(&mut self, force: bool) {
+    pub(super) fn show(&mut self, force: bool) {
         let now = Instant::now();
         if force || now >= self.next_view {
             self.next_view = now + VIEW_EVERY;
             self.view.send_replace(Some(self.snapshot()));
         }
-    }
-
-    /// A last checkpoint, the run's totals, the archive closed.
-    async fn close(mut self, end: End, heard: &mut UnboundedReceiver<Word>) -> Result<Ended, CrawlError> {
-        while self.visiting.join_next().await.is_some() {}
-        while self.copying.is_some() {
-            self.look_after_the_filter()?;
-            self.hear_one(heard).await?;
-        }
-        self.begin_checkpoint()?;
-        while self.copying.is_some() {
-            self.look_after_the_filter()?;
-            if self
-                .copying
-                .as_ref()
-                .is_some_and(|copying| copying.publishing || copying.on_the_way >= CHUNKS_AHEAD)
-            {
-                self.hear_one(heard).await?;
-            }
-        }
-        let wall = u64::try_from(self.wall().as_micros()).unwrap_or(u64::MAX);
-        let usage = super::usage::now();
-        let before = self.crawl.before.clone();
-        self.order(Order::Close(Box::new(move |tail: &mut Tail| {
-            tail.wall_us = wall;
-            tail.cpu_us = before.cpu_us + usage.cpu_us;
-            tail.peak_rss = before.peak_rss.max(usage.peak_rss);
-        })))?;
-        loop {
-            match heard.recv().await {
-                Some(Word::Closed(ledger)) => {
-                    self.tail = ledger.tail().clone();
-                    self.show(true);
-                    let last = self.snapshot();
-                    return Ok(Ended { end, ledger, last });
-                }
-                word => self.hear(word)?,
-            }
-        }
-    }
-
-    async fn hear_one(&mut self, heard: &mut UnboundedReceiver<Word>) -> Result<(), CrawlError> {
-        let word = heard.recv().await;
-        self.hear(word)
     }
 }

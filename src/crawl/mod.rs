@@ -1,6 +1,7 @@
 //! A crawl from settings to outcome. The loop itself is in `drive`, the ledger's task in `keep`.
 
 mod drive;
+mod end;
 mod filter;
 mod grow;
 mod keep;
