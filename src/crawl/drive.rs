@@ -13,6 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::copy::{Piece, copy};
 use super::filter::Copying;
 use super::grow::Growth;
 use super::keep::{Order, Word, keep};
@@ -103,6 +104,7 @@ pub(super) struct Loop<'a, F> {
     pub(super) permits: Arc<Semaphore>,
     pub(super) visiting: JoinSet<(Box<Visited>, OwnedSemaphorePermit)>,
     orders: UnboundedSender<Order>,
+    pub(super) pieces: UnboundedSender<Piece>,
     view: &'a watch::Sender<Option<Snapshot>>,
     pub(super) phase: Phase,
     /// The newest totals that are durable.
@@ -131,14 +133,16 @@ pub(super) async fn drive<F: Fetcher>(
 ) -> Result<Ended, CrawlError> {
     let (orders, order_queue) = unbounded_channel();
     let (words, mut heard) = unbounded_channel();
-    let task = keep(ledger, Arc::clone(&crawl.disk), order_queue, words);
-    spawn_ledger(place, task)?;
+    let (pieces, piece_queue) = unbounded_channel();
+    spawn_writer(place, "ledger", keep(ledger, order_queue, words.clone()))?;
+    spawn_writer(place, "checkpoint", copy(Arc::clone(&crawl.disk), piece_queue, words))?;
     let now = Instant::now();
     let tail = crawl.before.clone();
     let mut this = Loop {
         permits: Arc::new(Semaphore::new(crawl.concurrency)),
         visiting: JoinSet::new(),
         orders,
+        pieces,
         view,
         phase: Phase::Running,
         fetched: tail.counters.urls.fetched,
@@ -159,7 +163,7 @@ pub(super) async fn drive<F: Fetcher>(
     this.close(end, &mut heard).await
 }
 
-fn spawn_ledger(place: Place, task: impl Future<Output = ()> + Send + 'static) -> Result<(), CrawlError> {
+fn spawn_writer(place: Place, name: &str, task: impl Future<Output = ()> + Send + 'static) -> Result<(), CrawlError> {
     match place {
         Place::Task => {
             tokio::spawn(task);
@@ -168,7 +172,7 @@ fn spawn_ledger(place: Place, task: impl Future<Output = ()> + Send + 'static) -
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
             let runtime = runtime.map_err(|error| CrawlError::Other(format!("cannot start the writer: {error}")))?;
             std::thread::Builder::new()
-                .name("ledger".to_owned())
+                .name(name.to_owned())
                 .spawn(move || runtime.block_on(task))
                 .map_err(|error| CrawlError::Other(format!("cannot start the writer: {error}")))?;
         }
@@ -193,7 +197,7 @@ impl<F: Fetcher> Loop<'_, F> {
     ) -> Result<End, CrawlError> {
         loop {
             self.start()?;
-            self.look_after_the_filter()?;
+            while self.look_after_the_filter()? {}
             self.show(false);
             if let Some(end) = self.ended() {
                 return Ok(end);
@@ -366,7 +370,7 @@ impl<F: Fetcher> Loop<'_, F> {
         page: Option<String>,
         permit: OwnedSemaphorePermit,
     ) {
-        self.growth_note(&fact);
+        self.crawl.growth.admit(&fact.prints);
         let entry = Box::new(Entry {
             fact,
             members,
@@ -390,15 +394,8 @@ impl<F: Fetcher> Loop<'_, F> {
                 self.tail = *tail;
             }
             Some(Word::Refilled(answer)) => self.crawl.shard.refilled(answer.host, answer.rows, answer.robots),
-            Some(Word::ChunkWritten) => {
-                if let Some(copying) = &mut self.copying {
-                    copying.on_the_way -= 1;
-                }
-            }
-            Some(Word::Published) => {
-                self.copying = None;
-                self.next_checkpoint = Instant::now() + self.crawl.checkpoint_every;
-            }
+            Some(Word::ChunkWritten(bytes)) => self.chunk_written(bytes),
+            Some(Word::Published) => self.published()?,
             Some(Word::Failed(error)) => {
                 return Err(CrawlError::Write {
                     what: error.what,
