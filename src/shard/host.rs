@@ -203,6 +203,15 @@ impl Host {
             .max()
     }
 
+    /// Marks the host as standing in the heap and says for when; `None` if it stands there already or has nothing to do.
+    pub(super) fn stand_in_line(&mut self) -> Option<Time> {
+        if self.scheduled || !self.has_work() {
+            return None;
+        }
+        self.scheduled = true;
+        Some(self.due)
+    }
+
     /// Something waits that has not run out of budget.
     pub(super) fn has_work(&self) -> bool {
         !self.errands.is_empty() || (!self.queue.is_empty() && !self.spent)

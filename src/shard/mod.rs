@@ -171,13 +171,15 @@ impl Shard {
     }
 
     fn schedule(&mut self, id: HostId) {
-        let host = self.host(id);
-        if host.scheduled || !host.has_work() {
-            return;
+        if let Some(due) = self.host(id).stand_in_line() {
+            self.ready.schedule(id, due);
         }
-        host.scheduled = true;
-        let due = host.due;
-        self.ready.schedule(id, due);
+    }
+
+    fn schedule_first(&mut self, id: HostId) {
+        if let Some(due) = self.host(id).stand_in_line() {
+            self.ready.schedule_first(id, due);
+        }
     }
 
     /// What may start at `now`.
@@ -377,3 +379,6 @@ impl Shard {
         self.durable = number;
     }
 }
+
+#[cfg(test)]
+mod tests;

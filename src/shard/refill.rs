@@ -61,8 +61,10 @@ impl Shard {
         self.window = (self.window + after).saturating_sub(before);
         if let Some((scheme, bytes)) = cached {
             self.remember_robots(id, scheme, bytes);
+            self.schedule_first(id);
+        } else {
+            self.schedule(id);
         }
-        self.schedule(id);
     }
 
     /// Counts parsed rules against the cache's bound and lets the oldest go.
