@@ -38,7 +38,7 @@ pub(super) enum Access {
     DisallowAll(Time),
 }
 
-/// [`Access`] as stored.
+/// What a robots.txt allows, as stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub enum StoredAccess {
     /// To be asked.
@@ -46,9 +46,9 @@ pub enum StoredAccess {
     Unknown,
     /// The text is in the robots table; when it was fetched, and its Crawl-delay in microseconds.
     Rules(Time, Option<u64>),
-    /// See [`Access::AllowAll`].
+    /// Everything may be fetched.
     AllowAll(Time),
-    /// See [`Access::DisallowAll`].
+    /// Nothing may be fetched.
     DisallowAll(Time),
 }
 

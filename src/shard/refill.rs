@@ -23,7 +23,7 @@ impl Shard {
         }
     }
 
-    /// The store's answer to [`Next::Refill`]: rows in order (`None` if none were asked for), whether they were all,
+    /// The store's answer to [`Next::Refill`](super::Next::Refill): rows in order (`None` if none were asked for), whether they were all,
     /// and the robots.txt that was asked for (`None` also if the store has none).
     pub fn refilled(
         &mut self,
