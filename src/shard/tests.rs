@@ -109,11 +109,11 @@ fn finish(shard: &mut Shard, work: Work, end: End, at: Time, robots: Option<Robo
     fact
 }
 
-fn rules(text: &str) -> Option<RobotsBody> {
-    Some(RobotsBody::Rules {
+fn rules(text: &str) -> RobotsBody {
+    RobotsBody::Rules {
         rules: Robots::parse(text.as_bytes(), "crawler"),
         bytes: text.as_bytes().to_vec(),
-    })
+    }
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn a_forbidden_url_is_settled_without_a_request() {
         work,
         end(200),
         at(0.0),
-        rules("User-agent: *\nDisallow: /no/"),
+        Some(rules("User-agent: *\nDisallow: /no/")),
     );
     let Next::Settle(settlement) = shard.next(at(1.0)) else {
         panic!("not settled")
@@ -195,7 +195,7 @@ fn a_crawl_delay_is_obeyed_once_it_is_durable_and_cut_to_the_longest_wait() {
             links: Vec::new(),
             counts: LinkCounts::default(),
             links_dropped: 0,
-            robots: rules(&format!("User-agent: *\nCrawl-delay: {asked}")),
+            robots: Some(rules(&format!("User-agent: *\nCrawl-delay: {asked}"))),
         };
         let fact = shard.finish(done, at(0.0));
         if owed > 1.0 {
@@ -310,7 +310,13 @@ fn a_moved_robots_txt_is_asked_for_at_its_new_host_in_that_host_s_turn() {
     );
     let work = started(&mut shard, at(0.0));
     assert_eq!(work.url().href(), "http://other/r.txt");
-    finish(&mut shard, work, end(200), at(0.1), rules("User-agent: *\nDisallow: /"));
+    finish(
+        &mut shard,
+        work,
+        end(200),
+        at(0.1),
+        Some(rules("User-agent: *\nDisallow: /")),
+    );
     assert!(matches!(shard.next(at(1.0)), Next::Settle(_)));
 }
 
@@ -347,7 +353,13 @@ fn robots_txt_is_asked_for_again_after_a_day() {
     let mut shard = shard(settings());
     offer(&mut shard, &["http://h/a", "http://h/b"]);
     let work = started(&mut shard, at(0.0));
-    finish(&mut shard, work, end(200), at(0.0), rules("User-agent: *\nAllow: /"));
+    finish(
+        &mut shard,
+        work,
+        end(200),
+        at(0.0),
+        Some(rules("User-agent: *\nAllow: /")),
+    );
     let work = started(&mut shard, at(2.0));
     assert_eq!(work.url().path(), "/a");
     finish(&mut shard, work, end(200), at(2.0), None);
@@ -471,7 +483,7 @@ fn parsed_rules_leave_memory_when_there_are_too_many_and_come_back() {
     }
     for _ in 0..hosts {
         let work = started(&mut shard, at(0.0));
-        finish(&mut shard, work, end(200), at(0.0), rules(&text));
+        finish(&mut shard, work, end(200), at(0.0), Some(rules(&text)));
     }
     assert!(shard.robots_bytes <= ROBOTS_CACHE_BYTES);
     let mut asked = 0;
@@ -577,7 +589,7 @@ proptest! {
                 0 => (refused(), None),
                 1 => (end(503), None),
                 2 => (end(500), None),
-                _ => (end(200), rules("User-agent: *\nDisallow: /7")),
+                _ => (end(200), Some(rules("User-agent: *\nDisallow: /7"))),
             };
             let robots = robots.filter(|_| matches!(work.what, What::Robots(_)));
             let fact = finish(&mut shard, work, answer, now, robots);
