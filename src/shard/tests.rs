@@ -13,6 +13,8 @@ use crate::seen::{self, Kind};
 use crate::stats::LinkCounts;
 use crate::url::{CrawlUrl, Identity};
 
+mod robots;
+
 const KEY: HashKey = HashKey([5; 16]);
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -96,13 +98,8 @@ fn refused() -> End {
 
 fn finish(shard: &mut Shard, work: Work, end: End, at: Time, robots: Option<RobotsBody>) -> Fact {
     let done = Done {
-        work,
-        end,
-        at,
-        links: Vec::new(),
-        counts: LinkCounts::default(),
-        links_dropped: 0,
         robots,
+        ..Done::new(work, end, at)
     };
     let fact = shard.finish(done, at);
     shard.durable(fact.number);
@@ -161,61 +158,6 @@ fn both_schemes_of_a_host_share_its_patience_but_not_its_robots_txt() {
 }
 
 #[test]
-fn a_forbidden_url_is_settled_without_a_request() {
-    let mut shard = shard(settings());
-    offer(&mut shard, &["http://h/no/a"]);
-    let work = started(&mut shard, at(0.0));
-    finish(
-        &mut shard,
-        work,
-        end(200),
-        at(0.0),
-        Some(rules("User-agent: *\nDisallow: /no/")),
-    );
-    let Next::Settle(settlement) = shard.next(at(1.0)) else {
-        panic!("not settled")
-    };
-    assert!(settlement.robots);
-    assert!(settlement.why.contains("Disallow: /no/"), "{}", settlement.why);
-    assert_eq!(settlement.fact.delta.settled, Settled::Robots);
-    assert!(matches!(settlement.fact.seed, Some((_, SeedResult::Robots))));
-    assert!(matches!(shard.next(at(1.0)), Next::Empty));
-}
-
-#[test]
-fn a_crawl_delay_is_obeyed_once_it_is_durable_and_cut_to_the_longest_wait() {
-    for (asked, owed) in [("5", 5.0), ("1000", 30.0), ("0.2", 1.0)] {
-        let mut shard = shard(settings());
-        offer(&mut shard, &["http://h/a", "http://h/b"]);
-        let work = started(&mut shard, at(0.0));
-        let done = Done {
-            work,
-            end: end(200),
-            at: at(0.0),
-            links: Vec::new(),
-            counts: LinkCounts::default(),
-            links_dropped: 0,
-            robots: Some(rules(&format!("User-agent: *\nCrawl-delay: {asked}"))),
-        };
-        let fact = shard.finish(done, at(0.0));
-        if owed > 1.0 {
-            assert!(
-                matches!(shard.next(at(owed)), Next::NotBefore(_)),
-                "a kill now would make us forget the delay"
-            );
-        }
-        shard.durable(fact.number);
-        let work = started(&mut shard, at(owed + 1.0));
-        finish(&mut shard, work, end(200), at(100.0), None);
-        assert_eq!(
-            not_before(&mut shard, at(100.0)),
-            at(100.0 + owed),
-            "Crawl-delay: {asked}"
-        );
-    }
-}
-
-#[test]
 fn a_busy_host_is_left_alone_as_long_as_it_asks_and_the_url_comes_back() {
     let mut shard = shard(Settings {
         robots: false,
@@ -270,108 +212,6 @@ fn a_dead_host_is_retired_with_its_queue_and_never_holds_up_the_end() {
     }
     assert_eq!((requests, given_up), (3, 10));
     assert_eq!(now, at(1.0 + 2.0), "1 s, then 2 s");
-}
-
-#[test]
-fn a_host_that_never_answered_its_robots_txt_is_retired_and_a_broken_one_forbids() {
-    let mut dead = shard(settings());
-    offer(&mut dead, &["http://h/a"]);
-    for turn in [0.0, 10.0] {
-        let work = started(&mut dead, at(turn));
-        finish(&mut dead, work, refused(), at(turn), None);
-    }
-    let Next::Settle(settlement) = dead.next(at(50.0)) else {
-        panic!("not settled")
-    };
-    assert!(!settlement.robots && settlement.why.contains("refused"));
-
-    let mut broken = shard(settings());
-    offer(&mut broken, &["http://h/a"]);
-    for turn in [0.0, 10.0] {
-        let work = started(&mut broken, at(turn));
-        finish(&mut broken, work, end(500), at(turn), None);
-    }
-    let Next::Settle(settlement) = broken.next(at(50.0)) else {
-        panic!("not settled")
-    };
-    assert!(settlement.robots);
-}
-
-#[test]
-fn a_moved_robots_txt_is_asked_for_at_its_new_host_in_that_host_s_turn() {
-    let mut shard = shard(settings());
-    offer(&mut shard, &["http://h/a"]);
-    let work = started(&mut shard, at(0.0));
-    let moved = CrawlUrl::parse("http://other/r.txt", &Identity::default()).unwrap();
-    let fact = finish(&mut shard, work, end(301), at(0.0), Some(RobotsBody::Redirect(moved)));
-    assert!(
-        fact.hosts.iter().any(|(_, row)| row.name == "other"),
-        "its number is taken: it must be stored"
-    );
-    let work = started(&mut shard, at(0.0));
-    assert_eq!(work.url().href(), "http://other/r.txt");
-    finish(
-        &mut shard,
-        work,
-        end(200),
-        at(0.1),
-        Some(rules("User-agent: *\nDisallow: /")),
-    );
-    assert!(matches!(shard.next(at(1.0)), Next::Settle(_)));
-}
-
-#[test]
-fn redirects_of_robots_txt_end() {
-    let mut shard = shard(settings());
-    offer(&mut shard, &["http://h/a"]);
-    let again = CrawlUrl::parse("http://h/robots.txt", &Identity::default()).unwrap();
-    let mut requests = 0;
-    loop {
-        let work = started(&mut shard, at(f64::from(requests) * 2.0));
-        if work.url().path() == "/a" {
-            break;
-        }
-        requests += 1;
-        let now = at(f64::from(requests) * 2.0 - 1.5);
-        finish(
-            &mut shard,
-            work,
-            end(302),
-            now,
-            Some(RobotsBody::Redirect(again.clone())),
-        );
-    }
-    assert_eq!(
-        requests,
-        1 + i32::from(ROBOTS_REDIRECTS),
-        "then it is taken for one that is not there"
-    );
-}
-
-#[test]
-fn robots_txt_is_asked_for_again_after_a_day() {
-    let mut shard = shard(settings());
-    offer(&mut shard, &["http://h/a", "http://h/b"]);
-    let work = started(&mut shard, at(0.0));
-    finish(
-        &mut shard,
-        work,
-        end(200),
-        at(0.0),
-        Some(rules("User-agent: *\nAllow: /")),
-    );
-    let work = started(&mut shard, at(2.0));
-    assert_eq!(work.url().path(), "/a");
-    finish(&mut shard, work, end(200), at(2.0), None);
-    let work = started(&mut shard, at(24.0 * 3600.0 + 1.0));
-    assert_eq!(work.url().path(), "/robots.txt");
-}
-
-#[test]
-fn a_link_to_robots_txt_asks_for_nothing_more() {
-    let mut shard = shard(settings());
-    let fact = offer(&mut shard, &["http://h/robots.txt", "http://h/a", "http://h/a"]);
-    assert_eq!((fact.delta.links.seen, fact.delta.links.admitted), (2, 1));
 }
 
 #[test]
@@ -463,52 +303,6 @@ fn memory_holds_a_window_of_the_queues_and_the_store_the_rest() {
         assert!(refills < 3 * hosts);
     }
     assert!(shard.refilling > 0, "hosts beyond the window ask the store");
-}
-
-#[test]
-fn parsed_rules_leave_memory_when_there_are_too_many_and_come_back() {
-    let mut shard = shard(settings());
-    let text: String = (0..20_000).fold("User-agent: *\n".to_owned(), |text, n| {
-        text + &format!("Disallow: /{n}/x\n")
-    });
-    let hosts = 40;
-    for host in 0..hosts {
-        offer(
-            &mut shard,
-            &[
-                format!("http://h{host}/1").as_str(),
-                format!("http://h{host}/2/x").as_str(),
-            ],
-        );
-    }
-    for _ in 0..hosts {
-        let work = started(&mut shard, at(0.0));
-        finish(&mut shard, work, end(200), at(0.0), Some(rules(&text)));
-    }
-    assert!(shard.robots_bytes <= ROBOTS_CACHE_BYTES);
-    let mut asked = 0;
-    let mut now = at(1.0);
-    let mut forbidden = 0;
-    loop {
-        match shard.next(now) {
-            Next::Start(work) => drop(finish(&mut shard, *work, end(200), now, None)),
-            Next::Settle(_) => forbidden += 1,
-            Next::NotBefore(due) => now = due,
-            Next::Refill {
-                host,
-                after,
-                robots: Some(scheme),
-            } => {
-                asked += 1;
-                assert!(after.is_none());
-                shard.refilled(host, None, Some((scheme, Some(text.clone().into_bytes()))));
-            }
-            Next::Empty => break,
-            other => panic!("{other:?}"),
-        }
-    }
-    assert!(asked > 0, "the cache is larger than all the rules");
-    assert_eq!(forbidden, hosts);
 }
 
 #[test]
