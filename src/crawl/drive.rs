@@ -108,6 +108,8 @@ pub(super) struct Loop<'a, F> {
     /// The newest totals that are durable.
     pub(super) tail: Tail,
     pub(super) fetched: u64,
+    /// Body bytes received, durable or not: a limit must not wait for the disk.
+    pub(super) received: u64,
     pub(super) copying: Option<Copying>,
     pub(super) next_checkpoint: Instant,
     next_view: Instant,
@@ -142,6 +144,7 @@ pub(super) async fn drive<F: Fetcher>(
         view,
         phase: Phase::Running,
         fetched: tail.counters.urls.fetched,
+        received: tail.counters.bytes.received,
         tail,
         copying: None,
         next_checkpoint: now + crawl.checkpoint_every,
@@ -305,6 +308,7 @@ impl<F: Fetcher> Loop<'_, F> {
             .find(|link| link.seed.is_some())
             .map(|link| link.url.clone());
         let fact = self.crawl.shard.finish(done, now);
+        self.received += fact.delta.received;
         let settled = &fact.delta.settled;
         let keep = !matches!(
             settled,
