@@ -158,8 +158,21 @@ pub(super) async fn drive<F: Fetcher>(
     if let Some((links, counts)) = seeds {
         this.offer(links, counts);
     }
-    let end = this.run(&mut heard, &mut stop).await?;
-    this.close(end, &mut heard).await
+    let ended = match this.run(&mut heard, &mut stop).await {
+        Ok(end) => this.close(end, &mut heard).await,
+        Err(error) => Err(error),
+    };
+    ended.map_err(|error| first_cause(error, &mut heard))
+}
+
+/// A ledger that failed says why and ends; an order may miss it before its word is heard.
+fn first_cause(error: CrawlError, heard: &mut UnboundedReceiver<Word>) -> CrawlError {
+    while let Ok(word) = heard.try_recv() {
+        if let Word::Failed(cause) = word {
+            return cause.into();
+        }
+    }
+    error
 }
 
 fn spawn_ledger(place: Place, task: impl Future<Output = ()> + Send + 'static) -> Result<(), CrawlError> {
@@ -403,12 +416,7 @@ impl<F: Fetcher> Loop<'_, F> {
                 self.copying = None;
                 self.next_checkpoint = Instant::now() + self.crawl.checkpoint_every;
             }
-            Some(Word::Failed(error)) => {
-                return Err(CrawlError::Write {
-                    what: error.what,
-                    source: error.source,
-                });
-            }
+            Some(Word::Failed(error)) => return Err(error.into()),
             Some(Word::Closed(_)) | None => return Err(CrawlError::Other("the writer has ended early".to_owned())),
         }
         Ok(())
