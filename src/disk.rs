@@ -46,6 +46,11 @@ pub trait Disk: Send + Sync {
     /// # Errors
     /// If the system cannot.
     fn read(&self, name: &str) -> io::Result<Option<Box<dyn Read + Send>>>;
+    /// Length of a file, bytes; `None` if it is not there.
+    ///
+    /// # Errors
+    /// If the system cannot tell.
+    fn size(&self, name: &str) -> io::Result<Option<u64>>;
     /// Gives a file another name, replacing what has it; the name survives a power cut when this returns.
     ///
     /// # Errors
@@ -123,7 +128,8 @@ impl Append for RealFile {
     }
 }
 
-fn shorter(there: u64, len: u64) -> io::Error {
+/// The error of a file that lost bytes it once had.
+pub(crate) fn shorter(there: u64, len: u64) -> io::Error {
     io::Error::new(
         io::ErrorKind::UnexpectedEof,
         format!("the file has {there} bytes, {len} were written to it"),
@@ -149,6 +155,14 @@ impl Disk for Folder {
     fn read(&self, name: &str) -> io::Result<Option<Box<dyn Read + Send>>> {
         match File::open(self.root.join(name)) {
             Ok(file) => Ok(Some(Box::new(file))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn size(&self, name: &str) -> io::Result<Option<u64>> {
+        match fs::metadata(self.root.join(name)) {
+            Ok(metadata) => Ok(Some(metadata.len())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
@@ -292,6 +306,10 @@ impl Disk for Memory {
         Ok(self
             .bytes(name)
             .map(|bytes| Box::new(Cursor::new(bytes)) as Box<dyn Read + Send>))
+    }
+
+    fn size(&self, name: &str) -> io::Result<Option<u64>> {
+        Ok(self.lock().get(name).map(|file| file.bytes.len() as u64))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {

@@ -25,12 +25,31 @@ pub fn open_name(name: &str) -> String {
 /// The serial number in a name (final or open) that [`file_name`] made with this prefix; `None` for any other name.
 #[must_use]
 pub fn serial(prefix: &str, name: &str) -> Option<u32> {
-    let name = name.strip_suffix(OPEN).unwrap_or(name).strip_suffix(SUFFIX)?;
-    let (stamp, serial) = name.strip_prefix(prefix)?.strip_prefix('-')?.split_once('-')?;
+    let (found, serial) = parts(name.strip_suffix(OPEN).unwrap_or(name))?;
+    (found == prefix).then_some(serial)
+}
+
+/// The serial number in the name of a file that is still being written, whatever its prefix.
+#[must_use]
+pub fn open_serial(name: &str) -> Option<u32> {
+    parts(name.strip_suffix(OPEN)?).map(|(_, serial)| serial)
+}
+
+/// Is this the name of a WARC file of any job, final or open?
+#[must_use]
+pub fn is_warc(name: &str) -> bool {
+    parts(name.strip_suffix(OPEN).unwrap_or(name)).is_some()
+}
+
+/// Prefix and serial number of a final name.
+fn parts(name: &str) -> Option<(&str, u32)> {
+    let (rest, serial) = name.strip_suffix(SUFFIX)?.rsplit_once('-')?;
+    let (prefix, stamp) = rest.rsplit_once('-')?;
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     (stamp.len() == 14 && is_number(stamp) && serial.len() >= SERIAL_DIGITS && is_number(serial))
         .then(|| serial.parse().ok())
         .flatten()
+        .map(|serial| (prefix, serial))
 }
 
 #[cfg(test)]
@@ -48,6 +67,8 @@ mod tests {
                 let name = file_name(prefix, BEGUN, number);
                 assert_eq!(serial(prefix, &name), Some(number));
                 assert_eq!(serial(prefix, &open_name(&name)), Some(number));
+                assert_eq!(open_serial(&open_name(&name)), Some(number));
+                assert_eq!(open_serial(&name), None);
             }
         }
     }

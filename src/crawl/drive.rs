@@ -110,6 +110,8 @@ pub(super) struct Loop<'a, F> {
     /// The newest totals that are durable.
     pub(super) tail: Tail,
     pub(super) fetched: u64,
+    /// Body bytes received, durable or not: a limit must not wait for the disk.
+    pub(super) received: u64,
     pub(super) copying: Option<Copying>,
     pub(super) next_checkpoint: Instant,
     next_view: Instant,
@@ -146,6 +148,7 @@ pub(super) async fn drive<F: Fetcher>(
         view,
         phase: Phase::Running,
         fetched: tail.counters.urls.fetched,
+        received: tail.counters.bytes.received,
         tail,
         copying: None,
         next_checkpoint: now + crawl.checkpoint_every,
@@ -159,8 +162,21 @@ pub(super) async fn drive<F: Fetcher>(
     if let Some((links, counts)) = seeds {
         this.offer(links, counts);
     }
-    let end = this.run(&mut heard, &mut stop).await?;
-    this.close(end, &mut heard).await
+    let ended = match this.run(&mut heard, &mut stop).await {
+        Ok(end) => this.close(end, &mut heard).await,
+        Err(error) => Err(error),
+    };
+    ended.map_err(|error| first_cause(error, &mut heard))
+}
+
+/// A ledger that failed says why and ends; an order may miss it before its word is heard.
+fn first_cause(error: CrawlError, heard: &mut UnboundedReceiver<Word>) -> CrawlError {
+    while let Ok(word) = heard.try_recv() {
+        if let Word::Failed(cause) = word {
+            return cause.into();
+        }
+    }
+    error
 }
 
 fn spawn_writer(place: Place, name: &str, task: impl Future<Output = ()> + Send + 'static) -> Result<(), CrawlError> {
@@ -309,6 +325,7 @@ impl<F: Fetcher> Loop<'_, F> {
             .find(|link| link.seed.is_some())
             .map(|link| link.url.clone());
         let fact = self.crawl.shard.finish(done, now);
+        self.received += fact.delta.received;
         let settled = &fact.delta.settled;
         let keep = !matches!(
             settled,
@@ -396,12 +413,7 @@ impl<F: Fetcher> Loop<'_, F> {
             Some(Word::Refilled(answer)) => self.crawl.shard.refilled(answer.host, answer.rows, answer.robots),
             Some(Word::ChunkWritten(bytes)) => self.chunk_written(bytes),
             Some(Word::Published) => self.published()?,
-            Some(Word::Failed(error)) => {
-                return Err(CrawlError::Write {
-                    what: error.what,
-                    source: error.source,
-                });
-            }
+            Some(Word::Failed(error)) => return Err(error.into()),
             Some(Word::Closed(_)) | None => return Err(CrawlError::Other("the writer has ended early".to_owned())),
         }
         Ok(())

@@ -18,10 +18,7 @@ impl<F: Fetcher> Loop<'_, F> {
         if limits.pages.is_some_and(|most| self.fetched >= most) {
             return Some(End::Limit("max-pages".to_owned()));
         }
-        if limits
-            .bytes
-            .is_some_and(|most| self.tail.counters.bytes.received >= most)
-        {
+        if limits.bytes.is_some_and(|most| self.received >= most) {
             return Some(End::Limit("max-bytes".to_owned()));
         }
         if limits.time.is_some_and(|most| self.wall() >= most) {

@@ -149,7 +149,7 @@ impl From<ledger::WriteError> for CrawlError {
         // what is not there or not as it was written is damage, and no fault of the disk's space
         match error.source.kind() {
             std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::InvalidData => Self::State(format!(
-                "{}: {}; the job's state is damaged and nothing was changed; start over beside it with --fresh",
+                "{}: {}; the job's state is damaged; start over beside it with --fresh",
                 error.what, error.source
             )),
             _ => Self::Write {
@@ -219,7 +219,8 @@ pub async fn run(
 ) -> Result<Outcome, CrawlError> {
     let plan = start::plan(config, seeds, job)?;
     let store = Fjall::open(&job.join("state/store")).map_err(|source| {
-        let damaged = source.kind() == std::io::ErrorKind::Other;
+        // what the store misses of its own files was removed by someone
+        let damaged = matches!(source.kind(), std::io::ErrorKind::Other | std::io::ErrorKind::NotFound);
         if damaged {
             CrawlError::State(format!(
                 "{}: the store cannot be opened: {source}",
@@ -289,6 +290,11 @@ pub async fn crawl<F: Fetcher>(
     let identity = Identity::default();
     let found = ledger::look(store.as_ref())
         .map_err(|error| CrawlError::State(format!("state/store: {error}; start over beside it with --fresh")))?;
+    ledger::check(disk.as_ref(), &found).map_err(|error| {
+        CrawlError::State(format!(
+            "{error}; the job's state is damaged and nothing was changed; start over beside it with --fresh"
+        ))
+    })?;
     let job = job_row(&found, &identity)?;
     let resumed = found.job.is_some();
     let mut shard = make_shard(&plan, &found, &job, store.as_ref(), disk.as_ref(), clock, resumed)?;

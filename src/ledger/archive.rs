@@ -42,8 +42,9 @@ impl Ledger {
     pub(super) fn mend_archive(&mut self) -> Result<(), WriteError> {
         let covered = self.tail.archive.clone();
         for name in self.disk.list("archive").naming("archive")? {
-            let Some(archive) = &self.archive else { break };
-            let Some(serial) = naming::serial(&archive.prefix, &name) else {
+            // a run with another prefix, or without an archive, also removes what the run before it left open
+            let own = |archive: &super::ArchiveSettings| naming::serial(&archive.prefix, &name);
+            let Some(serial) = naming::open_serial(&name).or(self.archive.as_ref().and_then(own)) else {
                 continue;
             };
             if serial >= self.tail.serial {

@@ -7,6 +7,7 @@
 //! simply still pending.
 
 mod archive;
+mod check;
 mod row;
 
 use std::collections::HashMap;
@@ -23,6 +24,7 @@ use crate::hash::Fingerprint;
 use crate::shard::{Fact, SeedResult};
 use crate::store::{Batch, Store, Table};
 use crate::url::{Identity, Scheme};
+pub use check::check;
 pub use row::{Entry, Found, JobRow, LogEntry, Tail, hosts, look};
 use row::{decode, encode};
 

@@ -19,6 +19,8 @@ pub struct Work {
     pub what: What,
     /// Time since the end of the host's previous response in this run, microseconds.
     pub gap_us: Option<u64>,
+    /// That time is shorter than the host is owed. Never true; looked at so that a defect shows in the report.
+    pub too_early: bool,
 }
 
 impl Work {

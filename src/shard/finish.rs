@@ -55,9 +55,15 @@ impl Shard {
             links_dropped,
             robots,
         } = done;
-        let Work { host: id, what, gap_us } = work;
+        let Work {
+            host: id,
+            what,
+            gap_us,
+            too_early,
+        } = work;
         let mut fact = self.new_fact();
         fact.delta.gap_us = gap_us;
+        fact.delta.violations = u64::from(too_early);
         fact.delta.links_dropped = links_dropped;
         if let End::Answered { received, decoded, .. } = &end {
             fact.delta.received = *received;
@@ -73,7 +79,8 @@ impl Shard {
             }
             What::Robots(errand) => {
                 self.settle_robots(id, &errand, &end, robots, &mut fact, at);
-                self.slow_down(id, health);
+                let for_another = errand.owner != id;
+                self.slow_down(id, health, for_another, &end, &mut fact);
             }
         }
         self.rest(id, &end, at, &mut fact);
@@ -106,8 +113,14 @@ impl Shard {
         };
     }
 
-    /// A failed robots.txt slows its host like any other request; whether the host is given up is decided elsewhere.
-    fn slow_down(&mut self, id: HostId, health: Health) {
+    /// A failed robots.txt slows its host like any other request. Whether the host is given up for its own is decided
+    /// elsewhere; for those of other hosts it is when it never answers: many may have moved theirs to it, and each
+    /// would wait for it anew.
+    fn slow_down(&mut self, id: HostId, health: Health, for_another: bool, end: &End, fact: &mut Fact) {
+        if for_another && health == Health::Dead {
+            self.change_mood(id, health, end, fact);
+            return;
+        }
         let host = self.host(id);
         if !matches!(host.mood, Mood::Retired(_)) {
             let failures = host.failures() + 1;
@@ -202,6 +215,12 @@ impl Shard {
         };
         self.host(owner).set_access(scheme, access);
         if owner != asked {
+            // the rules may ask for a longer rest than the one that the owner was given when it answered
+            let delay = self.delay(owner);
+            let host = self.host(owner);
+            if let Some(end) = host.rested_from {
+                host.due = host.due.max(end + delay);
+            }
             let row = self.host(owner).row();
             fact.hosts.push((owner, row));
             self.schedule(owner);
@@ -222,6 +241,13 @@ impl Shard {
         let row = self.host(target).row();
         fact.hosts.push((target, row));
         self.schedule(target);
+    }
+
+    /// A robots.txt that moved to a host that was given up cannot be had. No fact: a restart finds out again.
+    pub(super) fn fail_errand(&mut self, errand: &Errand, now: Time) {
+        self.host(errand.owner)
+            .set_access(errand.scheme, Access::DisallowAll(now));
+        self.schedule(errand.owner);
     }
 
     fn keep_rules(&mut self, owner: HostId, scheme: crate::url::Scheme, rules: Robots, at: Time, fact: u64) -> Access {

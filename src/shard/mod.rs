@@ -223,6 +223,12 @@ impl Shard {
             return None;
         }
         if let Some(errand) = host.errands.front().cloned() {
+            if matches!(host.mood, Mood::Retired(_)) {
+                host.errands.pop_front();
+                self.fail_errand(&errand, now);
+                self.schedule(id);
+                return None;
+            }
             return self.start(id, now, |host| {
                 host.errands.pop_front();
                 What::Robots(errand)
@@ -317,16 +323,23 @@ impl Shard {
         let per_host = self.settings.per_host;
         let host = self.host(id);
         let what = take(host);
-        let gap_us = host
-            .rested_from
-            .map(|end| u64::try_from(now.since(end).as_micros()).unwrap_or(u64::MAX));
+        let gap = host.rested_from.map(|end| now.since(end));
+        let gap_us = gap.map(|gap| u64::try_from(gap.as_micros()).unwrap_or(u64::MAX));
+        // several at once are paced from start to start
+        let too_early = per_host == 1 && gap.is_some_and(|gap| gap < delay);
         host.in_flight += 1;
         if host.in_flight < per_host {
             host.due = now + delay;
             self.schedule(id);
         }
         self.in_flight += 1;
-        Some(Next::Start(Box::new(Work { host: id, what, gap_us })))
+        let host = id;
+        Some(Next::Start(Box::new(Work {
+            host,
+            what,
+            gap_us,
+            too_early,
+        })))
     }
 
     fn delay(&mut self, id: HostId) -> Duration {

@@ -57,6 +57,10 @@ struct Web {
     seed: u64,
     pages: u64,
     hosts: u64,
+    /// The robots.txt of the first host has moved to a host that is asked for nothing else.
+    moved: bool,
+    /// That of the last host has moved to a host that never answers.
+    lost: bool,
     log: Arc<Mutex<Vec<Visit>>>,
     tries: Arc<Mutex<BTreeMap<String, u32>>>,
     /// The process that asks is dead: what it still does in memory never leaves the machine.
@@ -107,13 +111,22 @@ impl Web {
         page % 13 == 6
     }
 
+    fn host(&self, page: u64) -> u64 {
+        page % self.hosts
+    }
+
+    /// A page that is not asked for: its robots.txt says so, or cannot be had.
+    fn is_forbidden(&self, page: u64) -> bool {
+        Self::is_disallowed(page) || (self.lost && self.host(page) == self.hosts - 1)
+    }
+
     /// What a whole crawl archives, by plain search.
     fn reachable(&self) -> BTreeSet<String> {
         let mut seen = BTreeSet::from([0]);
         let mut queue = vec![0];
         let mut archived = BTreeSet::new();
         while let Some(page) = queue.pop() {
-            if Self::is_disallowed(page) {
+            if self.is_forbidden(page) {
                 continue;
             }
             archived.insert(self.url(page));
@@ -136,18 +149,27 @@ impl Web {
 
     fn answer(&self, url: &CrawlUrl) -> (u16, Vec<(String, Vec<u8>)>, String) {
         let html = vec![("content-type".to_owned(), b"text/html".to_vec())];
-        if url.path() == "/robots.txt" {
+        let moved_to = match url.host() {
+            "h0.test" if self.moved => Some("http://moved.test/h0/robots.txt"),
+            last if self.lost && last == format!("h{}.test", self.hosts - 1) => Some("http://dead.test/robots.txt"),
+            _ => None,
+        };
+        if let (Some(target), "/robots.txt") = (moved_to, url.path()) {
+            return (301, vec![("location".to_owned(), target.into())], String::new());
+        }
+        let host = if url.host() == "moved.test" {
+            "h0.test"
+        } else {
+            url.host()
+        };
+        if url.path().ends_with("/robots.txt") {
             let mut rules = String::new();
             for page in (0..self.pages).filter(|page| Self::is_disallowed(*page)) {
-                if url.host() == format!("h{}.test", page % self.hosts) {
+                if host == format!("h{}.test", page % self.hosts) {
                     let _ = writeln!(rules, "Disallow: /p{page}$");
                 }
             }
-            let delay = if url.host() == "h0.test" {
-                "Crawl-delay: 1.5\n"
-            } else {
-                ""
-            };
+            let delay = if host == "h0.test" { "Crawl-delay: 1.5\n" } else { "" };
             return (200, Vec::new(), format!("User-agent: *\n{delay}{rules}"));
         }
         let page: u64 = url.path().trim_start_matches("/p").parse().unwrap_or(0);
@@ -232,30 +254,48 @@ struct Fuse {
     store: MemoryStore,
     steps: AtomicUsize,
     at: usize,
-    power_cut: Option<u64>,
+    kind: Death,
     left: Mutex<Option<(Memory, MemoryStore)>>,
     blown: Notify,
     dead: Arc<AtomicBool>,
 }
 
+/// What happens at the chosen step.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Death {
+    Kill,
+    /// Of what is not synced a part is left that this number chooses.
+    PowerCut(u64),
+    /// From here on nothing can be written.
+    FullDisk,
+}
+
 impl Fuse {
     /// Called before each change.
-    fn step(&self) {
+    fn step(&self) -> io::Result<()> {
         let step = self.steps.fetch_add(1, Ordering::SeqCst);
-        if step != self.at {
-            return;
+        if self.kind == Death::FullDisk {
+            return if step < self.at {
+                Ok(())
+            } else {
+                Err(io::ErrorKind::StorageFull.into())
+            };
         }
-        let left = match self.power_cut {
-            None => (self.disk.after_kill(), self.store.after_kill()),
-            Some(seed) => {
+        if step != self.at {
+            return Ok(());
+        }
+        let left = match self.kind {
+            Death::PowerCut(seed) => {
                 let mut dice = Dice(seed);
                 let keep = |loose: usize| usize::try_from(dice.below(loose as u64 + 1)).unwrap();
                 (self.disk.after_power_cut(keep), self.store.after_power_cut())
             }
+            Death::Kill | Death::FullDisk => (self.disk.after_kill(), self.store.after_kill()),
         };
         *self.left.lock().unwrap() = Some(left);
         self.dead.store(true, Ordering::SeqCst);
         self.blown.notify_one();
+        Ok(())
     }
 }
 
@@ -265,20 +305,20 @@ impl Append for FusedFile {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         // a kill can fall between two parts of one write
         let (first, second) = bytes.split_at(bytes.len() / 2);
-        self.1.step();
+        self.1.step()?;
         self.0.append(first)?;
-        self.1.step();
+        self.1.step()?;
         self.0.append(second)
     }
     fn sync(&mut self) -> io::Result<()> {
-        self.1.step();
+        self.1.step()?;
         self.0.sync()
     }
     fn len(&self) -> u64 {
         self.0.len()
     }
     fn truncate(&mut self, len: u64) -> io::Result<()> {
-        self.1.step();
+        self.1.step()?;
         self.0.truncate(len)
     }
 }
@@ -287,18 +327,21 @@ struct FusedDisk(Arc<Fuse>);
 
 impl Disk for FusedDisk {
     fn append(&self, name: &str) -> io::Result<Box<dyn Append>> {
-        self.0.step();
+        self.0.step()?;
         Ok(Box::new(FusedFile(self.0.disk.append(name)?, Arc::clone(&self.0))))
     }
     fn read(&self, name: &str) -> io::Result<Option<Box<dyn Read + Send>>> {
         self.0.disk.read(name)
     }
+    fn size(&self, name: &str) -> io::Result<Option<u64>> {
+        self.0.disk.size(name)
+    }
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.0.step();
+        self.0.step()?;
         self.0.disk.rename(from, to)
     }
     fn remove(&self, name: &str) -> io::Result<()> {
-        self.0.step();
+        self.0.step()?;
         self.0.disk.remove(name)
     }
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
@@ -319,9 +362,9 @@ impl Store for FusedStore {
         self.0.range(table, after, inclusive, prefix, limit)
     }
     fn commit(&mut self, batch: Batch, sync: bool) -> io::Result<()> {
-        self.1.step();
+        self.1.step()?;
         self.0.commit(batch, sync)?;
-        self.1.step();
+        self.1.step()?;
         Ok(())
     }
 }
@@ -377,26 +420,19 @@ struct Run {
 }
 
 /// One run of the process, from what the last one left to its end or its death at a step.
-fn run(
-    plan: Plan,
-    web: &Web,
-    disk: Memory,
-    store: MemoryStore,
-    start: Time,
-    death: Option<(usize, Option<u64>)>,
-) -> Run {
+fn run(plan: Plan, web: &Web, disk: Memory, store: MemoryStore, start: Time, death: Option<(usize, Death)>) -> Run {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
         .unwrap();
-    let (at, power_cut) = death.unwrap_or((usize::MAX, None));
+    let (at, kind) = death.unwrap_or((usize::MAX, Death::Kill));
     let fuse = Arc::new(Fuse {
         disk: disk.clone(),
         store: store.clone(),
         steps: AtomicUsize::new(0),
         at,
-        power_cut,
+        kind,
         left: Mutex::new(None),
         blown: Notify::new(),
         dead: Arc::default(),
@@ -419,7 +455,14 @@ fn run(
             biased;
             () = fuse.blown.notified() => None,
             () = tokio::time::sleep(MAX_RUN) => panic!("no end in sight: {:#?}", *view.borrow()),
-            outcome = crawl::crawl(plan, doors, &view, stop) => Some(outcome.expect("the crawl runs")),
+            outcome = crawl::crawl(plan, doors, &view, stop) => match outcome {
+                Ok(outcome) => Some(outcome),
+                Err(error) => {
+                    assert!(kind == Death::FullDisk, "{error}");
+                    assert_eq!(error.exit_code(), 3, "{error}");
+                    None
+                }
+            },
         };
         (outcome, web.now())
     });
@@ -428,7 +471,8 @@ fn run(
     let (disk, store) = match (&outcome, left) {
         (None, Some(left)) => left,
         (Some(_), _) => (disk, store),
-        (None, None) => unreachable!("ended without an end"),
+        // a full disk: what is there is what is left
+        (None, None) => (disk.after_kill(), store.after_kill()),
     };
     Run {
         outcome,
@@ -454,35 +498,24 @@ fn archived(disk: &Memory) -> Vec<String> {
     urls
 }
 
-/// The smallest room between requests, as the web saw it, against what each host was owed.
-fn check_politeness(log: &[Visit], context: &str) {
-    let mut last: BTreeMap<&str, (Time, Option<Duration>)> = BTreeMap::new();
-    let mut rules_known: BTreeSet<&str> = BTreeSet::new();
+/// The smallest room between requests, as the web saw it, against what each host was owed: one at a time from end to
+/// start, several at once from start to start.
+fn check_politeness(log: &[Visit], per_host: usize, context: &str) {
+    let mut last: BTreeMap<&str, &Visit> = BTreeMap::new();
     for visit in log {
-        if let Some((end, _)) = last.get(visit.host.as_str()) {
-            // before its robots.txt was read a host is owed the default delay
-            let owed = if rules_known.contains(visit.host.as_str()) {
-                Web::delay(&visit.host)
-            } else {
+        if let Some(before) = last.insert(&visit.host, visit) {
+            // a host's own delay stands in its robots.txt: it is known before the first page, not before the file
+            let owed = if visit.url.ends_with("/robots.txt") {
                 DELAY
+            } else {
+                Web::delay(&visit.host)
             };
-            let gap = visit.start.since(*end);
+            let end = before.end.expect("every visit has its end");
+            let from = if per_host == 1 { end } else { before.start };
             assert!(
-                visit.start >= *end,
-                "{context}: two requests in flight at {}: {visit:?}",
-                visit.host
+                visit.start >= from && visit.start.since(from) >= owed,
+                "{context}: {visit:?} came too soon after {before:?}"
             );
-            assert!(
-                gap >= owed,
-                "{context}: {} was asked {gap:?} after its last answer: {visit:?}",
-                visit.host
-            );
-        }
-        last.insert(&visit.host, (visit.end.expect("every visit has its end"), None));
-        if visit.url.ends_with("/robots.txt") {
-            rules_known.remove(visit.host.as_str());
-        } else {
-            rules_known.insert(&visit.host);
         }
     }
 }
@@ -493,10 +526,12 @@ const MAX_RUN: Duration = Duration::from_secs(7_200);
 /// Plays a schedule; returns how often the process died.
 fn play(schedule: u64) -> usize {
     let mut dice = Dice(schedule);
-    let web = Web {
+    let mut web = Web {
         seed: dice.roll(),
         pages: 10 + dice.below(50),
         hosts: 1 + dice.below(4),
+        moved: dice.below(3) == 0,
+        lost: false,
         log: Arc::default(),
         tries: Arc::default(),
         dead: Arc::default(),
@@ -509,6 +544,7 @@ fn play(schedule: u64) -> usize {
             runtime.block_on(async { tokio::time::Instant::now() })
         },
     };
+    web.lost = web.hosts > 1 && dice.below(4) == 0;
     let context = format!("schedule {schedule}");
     let (mut disk, mut store) = (Memory::default(), MemoryStore::default());
     let mut now = Time(1_700_000_000_000_000);
@@ -516,13 +552,19 @@ fn play(schedule: u64) -> usize {
     let planned = dice.below(5);
     let first = plan(&mut dice, &["http://h0.test/p0"]);
     let (concurrency, seen_size, every) = (first.concurrency, first.seen_size, first.checkpoint_every);
+    let per_host = if dice.below(4) == 0 { 3 } else { 1 };
     loop {
         let mut plan = plan(&mut dice.clone(), &["http://h0.test/p0"]);
         (plan.concurrency, plan.seen_size, plan.checkpoint_every) = (concurrency, seen_size, every);
+        plan.shard.per_host = per_host;
         let death = (deaths < planned).then(|| {
             let at = usize::try_from(dice.below(400)).unwrap();
-            let power_cut = (dice.below(3) == 0).then(|| dice.roll());
-            (at, power_cut)
+            let kind = match dice.below(6) {
+                0 | 1 => Death::PowerCut(dice.roll()),
+                2 => Death::FullDisk,
+                _ => Death::Kill,
+            };
+            (at, kind)
         });
         let run = run(plan, &web, disk, store, now, death);
         for visit in web.log.lock().unwrap().iter_mut() {
@@ -554,7 +596,7 @@ fn play(schedule: u64) -> usize {
         "{context}: missing {missing:?}, extra {extra:?}"
     );
     assert_eq!(pages.len(), once.len(), "{context}: a page is archived twice");
-    check_politeness(&web.log.lock().unwrap(), &context);
+    check_politeness(&web.log.lock().unwrap(), per_host, &context);
     usize::try_from(deaths).unwrap()
 }
 
