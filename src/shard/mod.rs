@@ -101,6 +101,9 @@ pub struct Shard {
     names: HashMap<Box<str>, HostId>,
     ready: Ready,
     pace: GlobalPace,
+    /// Nothing starts before this: the global pace said so. Kept apart from the hosts' own times, because to move every
+    /// host that is due from one request's turn to the next takes longer than the turn when there are many.
+    paced_until: Time,
     /// Refills to ask for before anything else.
     wishes: Vec<(HostId, Option<Place>, Option<Scheme>)>,
     next_sequence: u64,
@@ -128,6 +131,7 @@ impl Shard {
             names: HashMap::new(),
             ready: Ready::default(),
             pace,
+            paced_until: Time(0),
             wishes: Vec::new(),
             next_sequence: next_sequence.max(1),
             facts: 0,
@@ -186,6 +190,11 @@ impl Shard {
             if let Some((host, after, robots)) = self.wishes.pop() {
                 self.refilling += 1;
                 return Next::Refill { host, after, robots };
+            }
+            if let Some((due, _)) = self.ready.peek()
+                && now < self.paced_until
+            {
+                return Next::NotBefore(due.max(self.paced_until));
             }
             let Some(id) = self.ready.pop_due(now) else {
                 return match self.ready.peek() {
@@ -313,7 +322,7 @@ impl Shard {
     /// Starts a request of a host that is due, unless the global pace says later.
     fn start(&mut self, id: HostId, now: Time, take: impl FnOnce(&mut Host) -> What) -> Option<Next> {
         if let Err(due) = self.pace.take(now) {
-            self.host(id).due = due;
+            self.paced_until = due;
             self.schedule(id);
             return None;
         }
@@ -388,5 +397,195 @@ impl Shard {
     /// All facts up to this number survive a crash now.
     pub fn durable(&mut self, number: u64) {
         self.durable = number;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::extract::LinkKind;
+    use crate::hash::HashKey;
+    use crate::seen::{self, Kind};
+    use crate::stats::LinkCounts;
+    use crate::url::{CrawlUrl, Identity};
+
+    const NOW: Time = Time(1_700_000_000_000_000);
+    const DELAY: Duration = Duration::from_secs(1);
+
+    fn shard(global_rate: Option<f64>, robots: bool) -> Shard {
+        let settings = Settings {
+            patience: Patience {
+                delay: DELAY,
+                max_wait: Duration::from_secs(30),
+                backoff_base: DELAY,
+                max_failures: 3,
+                global_rate,
+            },
+            robots,
+            agent: "tester".to_owned(),
+            per_host: 1,
+            retries: 0,
+            max_pages_per_host: None,
+        };
+        let seen = seen::make(Kind::HashSet, HashKey([1; 16]), 1_000, 0.01).unwrap();
+        Shard::new(settings, seen, 0, NOW)
+    }
+
+    fn seeds(shard: &mut Shard, urls: &[String]) {
+        let links = urls.iter().map(|url| {
+            let url = CrawlUrl::parse(url, &Identity::default()).unwrap();
+            Link {
+                print: HashKey([1; 16]).fingerprint(url.canonical().as_bytes()),
+                url,
+                kind: LinkKind::Navigation,
+                depth: 0,
+                requisites: 0,
+                redirects: 0,
+                outside: false,
+                seed: None,
+            }
+        });
+        let links = links.collect();
+        shard.offer_seeds(links, LinkCounts::default(), NOW);
+    }
+
+    fn started(next: Next) -> Work {
+        match next {
+            Next::Start(work) => *work,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn finish(shard: &mut Shard, work: Work, end: End, robots: Option<RobotsBody>, at: Time) -> Fact {
+        let done = Done {
+            work,
+            end,
+            at,
+            links: Vec::new(),
+            counts: LinkCounts::default(),
+            links_dropped: 0,
+            robots,
+        };
+        let fact = shard.finish(done, at);
+        shard.durable(fact.number);
+        fact
+    }
+
+    fn answered(status: u16) -> End {
+        End::Answered {
+            status,
+            mime: String::new(),
+            cut_short: false,
+            retry_after: None,
+            received: 0,
+            decoded: 0,
+        }
+    }
+
+    fn refused() -> End {
+        End::Failed {
+            reason: "connect",
+            detail: "refused".to_owned(),
+            retryable: true,
+        }
+    }
+
+    fn moved_to(url: &str) -> Option<RobotsBody> {
+        Some(RobotsBody::Redirect(
+            CrawlUrl::parse(url, &Identity::default()).unwrap(),
+        ))
+    }
+
+    #[test]
+    fn the_pace_of_the_crawl_does_not_move_each_host() {
+        let mut shard = shard(Some(10.0), false);
+        let urls: Vec<String> = (0..500).map(|n| format!("http://h{n}.test/")).collect();
+        seeds(&mut shard, &urls);
+        for turn in 0..20 {
+            let now = NOW + Duration::from_millis(100) * turn;
+            started(shard.next(now));
+            let before = shard.ready.turns();
+            let Next::NotBefore(due) = shard.next(now) else {
+                panic!("only one may start")
+            };
+            assert_eq!(due, now + Duration::from_millis(100));
+            let moved = shard.ready.turns() - before;
+            assert!(moved <= 1, "{moved} hosts were moved for one request");
+        }
+    }
+
+    #[test]
+    fn nothing_is_asked_of_a_host_that_never_answers_for_others() {
+        let mut shard = shard(None, true);
+        let urls: Vec<String> = (0..10).map(|n| format!("http://h{n}.test/")).collect();
+        seeds(&mut shard, &urls);
+        let mut now = NOW;
+        let (mut asked, mut forbidden, mut retired) = (0, 0, 0);
+        loop {
+            match shard.next(now) {
+                Next::Start(work) if work.url().host() == "dead.test" => {
+                    asked += 1;
+                    let fact = finish(&mut shard, *work, refused(), None, now);
+                    retired += u32::from(fact.delta.retired);
+                }
+                Next::Start(work) => {
+                    let robots = moved_to("http://dead.test/robots.txt");
+                    finish(&mut shard, *work, answered(301), robots, now);
+                }
+                Next::Settle(settled) => {
+                    assert!(settled.robots, "{}", settled.why);
+                    forbidden += 1;
+                }
+                Next::NotBefore(due) => now = due,
+                Next::Empty => break,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!((asked, forbidden, retired), (3, 10, 1));
+        assert!(now < NOW + Duration::from_secs(10), "{:?}", now.since(NOW));
+    }
+
+    #[test]
+    fn a_crawl_delay_that_comes_from_elsewhere_holds_from_the_first_page() {
+        let mut shard = shard(None, true);
+        seeds(&mut shard, &["http://h.test/".to_owned()]);
+        let work = started(shard.next(NOW));
+        let robots = moved_to("http://other.test/robots.txt");
+        finish(&mut shard, work, answered(301), robots, NOW);
+        let work = started(shard.next(NOW));
+        assert_eq!(work.url().host(), "other.test");
+        let bytes = b"User-agent: *\nCrawl-delay: 7\n".to_vec();
+        let rules = crate::robots::Robots::parse(&bytes, "tester");
+        finish(
+            &mut shard,
+            work,
+            answered(200),
+            Some(RobotsBody::Rules { rules, bytes }),
+            NOW,
+        );
+        let mut now = NOW;
+        let work = loop {
+            match shard.next(now) {
+                Next::NotBefore(due) => now = due,
+                next => break started(next),
+            }
+        };
+        assert_eq!(now.since(NOW), Duration::from_secs(7));
+        assert!(!work.too_early);
+    }
+
+    #[test]
+    fn a_request_that_comes_too_soon_is_counted() {
+        let mut shard = shard(None, false);
+        seeds(&mut shard, &["http://h.test/".to_owned(), "http://h.test/2".to_owned()]);
+        let work = started(shard.next(NOW));
+        finish(&mut shard, work, answered(200), None, NOW);
+        shard.host(0).due = NOW;
+        shard.ready = Ready::default();
+        shard.host(0).scheduled = false;
+        shard.schedule(0);
+        let work = started(shard.next(NOW));
+        let fact = finish(&mut shard, work, answered(200), None, NOW);
+        assert_eq!(fact.delta.violations, 1);
     }
 }
