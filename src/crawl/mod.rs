@@ -218,8 +218,12 @@ pub async fn run(
 ) -> Result<Outcome, CrawlError> {
     let plan = start::plan(config, seeds, job)?;
     let store = Fjall::open(&job.join("state/store")).map_err(|source| {
-        // what the store misses of its own files was removed by someone
-        let damaged = matches!(source.kind(), std::io::ErrorKind::Other | std::io::ErrorKind::NotFound);
+        use std::io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+        // anything else is wrong with the store's own files
+        let damaged = !matches!(
+            source.kind(),
+            StorageFull | QuotaExceeded | ReadOnlyFilesystem | PermissionDenied
+        );
         if damaged {
             CrawlError::State(format!(
                 "{}: the store cannot be opened: {source}",
@@ -392,7 +396,13 @@ fn make_shard(
         ))
     };
     let restored = checkpoint::restore(disk, job.key, job.identity.version, plan.seen, plan.seen_size, admitted);
-    let restored = restored.map_err(state)?;
+    let restored = restored.map_err(|error| match error.kind() {
+        std::io::ErrorKind::InvalidInput | std::io::ErrorKind::OutOfMemory => CrawlError::Usage(format!(
+            "no filter for --capacity {} at --fp-rate {}: {error}",
+            plan.seen_size.0, plan.seen_size.1
+        )),
+        _ => state(error),
+    })?;
     for note in restored.notes {
         tracing::warn!("{note}");
     }

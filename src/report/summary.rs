@@ -19,7 +19,9 @@ pub fn failed_seeds(outcome: &Outcome) -> Vec<String> {
     let failed = outcome
         .seeds
         .iter()
-        .filter_map(|seed| seed.result.as_ref().err().map(|reason| (&seed.url, reason)));
+        .filter_map(|seed| seed.result.as_ref().err().map(|reason| (&seed.url, reason)))
+        // a crawl that was stopped has not come to these
+        .filter(|(_, reason)| reason.as_str() != crate::crawl::NOT_YET);
     let count = failed.clone().count();
     let mut lines: Vec<String> = failed
         .take(MAX_SEEDS_NAMED)
@@ -183,6 +185,7 @@ mod tests {
         };
         outcome.seeds.push(seed("name look-up failed: x"));
         outcome.seeds.push(seed("private address: 127.0.0.1"));
+        outcome.seeds.push(seed(crate::crawl::NOT_YET));
         assert_eq!(
             failed_seeds(&outcome),
             [
