@@ -247,7 +247,11 @@ pub async fn run(
     };
     let outcome = crawl(plan, doors, &view, stop).await?;
     let lines = job.join(ledger::INDEX_LINES);
-    if config.archive {
+    // a run without an archive still owes the one before it its index
+    let archived = disk
+        .size(ledger::INDEX_LINES)
+        .is_ok_and(|size| size.is_some_and(|size| size > 0));
+    if config.archive || archived {
         let index = job.join("indexes/index.cdxj");
         let sorted = tokio::task::spawn_blocking(move || crate::archive::cdxj::sort_file(&lines, &index, SORT_MEMORY));
         let sorted = sorted.await.map_err(|error| CrawlError::Other(error.to_string()))?;

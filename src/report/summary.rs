@@ -153,7 +153,7 @@ mod tests {
         let outcome = outcome();
         insta::assert_snapshot!(text(&outcome, &Verdict::of(&outcome), Path::new("crawl")), @r"
         crawl finished: every URL in scope has its answer (10 s in 2 runs)
-          pages     40 fetched (4.00/s), 3 failed, 2 forbidden by robots.txt, 5 pending; 4 hosts
+          pages     40 fetched (4.00/s), 3 failed, 7 forbidden by robots.txt, 0 pending; 4 hosts
           failures  timeout 2, dns 1
           links     100 found = 50 new + 26 seen + 20 out of scope + 1 malformed + 3 traps
           received  1.4 MiB, 3.8 MiB decoded

@@ -97,8 +97,8 @@ fn a_file_that_lost_bytes_is_named_before_any_is_cut() {
 #[test]
 fn another_prefix_or_no_archive_leaves_no_open_file_of_a_killed_run() {
     let (_site, web) = Web::serve(&plan(23));
-    let mut job = Job::new(&web.seeds);
-    for prefix in ["a", "b", "c", "d", "e", "f"] {
+    let mut job = killed(&web);
+    for prefix in ["a", "b", "c"] {
         job = job.flag("--warc-prefix", prefix);
         let ended = job.start().kill_after(Duration::from_millis(60));
         assert!(ended.is_none(), "it ended before it was killed");
@@ -113,6 +113,17 @@ fn another_prefix_or_no_archive_leaves_no_open_file_of_a_killed_run() {
     let records = job.records();
     assert_holds_exactly(&records, &web.reachable);
     assert_sound(&records);
+    assert_index_matches(&job.index(), &records);
+    job.assert_balanced();
+}
+
+#[test]
+fn a_run_without_an_archive_gives_the_archive_before_it_its_index() {
+    let (_site, web) = Web::serve(&plan(25));
+    let job = killed(&web).switch("--no-archive");
+    job.run().assert_code(0);
+    let records = job.records();
+    assert!(!records.is_empty());
     assert_index_matches(&job.index(), &records);
     job.assert_balanced();
 }
