@@ -37,6 +37,7 @@ use crate::visit::judge::Judge;
 use drive::{Clock, Crawl, Ended, Limits};
 pub use drive::{DRAIN, Place};
 pub use grow::REMEMBERED_KEYS;
+pub use start::OWN_FILES;
 
 /// What the crawl looks like at one moment: for the progress line and, at the end, the report.
 #[derive(Debug, Clone)]
