@@ -56,6 +56,11 @@ impl Verdict {
         match &outcome.end {
             End::Stopped(signal) => verdict("stopped", signal_name(*signal), signal_exit(*signal)),
             End::Limit(limit) => verdict("limit", limit, 0),
+            End::Finished if outcome.last.counters.urls.pending > 0 => verdict(
+                "failed",
+                "URLs are pending that no queue holds: the job's state is damaged",
+                UNBALANCED,
+            ),
             End::Finished if no_seed_fetched(outcome) => verdict("failed", "no seed could be fetched", NO_SEED),
             End::Finished => verdict("finished", "every URL in scope has its answer", 0),
         }
@@ -255,8 +260,8 @@ pub(crate) mod tests {
                 admitted: 50,
                 fetched: 40,
                 failed: 3,
-                robots: 2,
-                pending: 5,
+                robots: 7,
+                pending: 0,
             },
             bytes: ByteCounts {
                 received: 1_500_000,
@@ -345,8 +350,8 @@ pub(crate) mod tests {
             "admitted": 50,
             "fetched": 40,
             "failed": 3,
-            "robots": 2,
-            "pending": 5
+            "robots": 7,
+            "pending": 0
           },
           "balanced": true,
           "status": {
@@ -442,6 +447,12 @@ pub(crate) mod tests {
             verdict(|outcome| outcome.last.counters.urls.pending += 1),
             ("failed", 5)
         );
+        // balanced, but nothing will ever come of what is pending
+        let lost = |outcome: &mut Outcome| {
+            outcome.last.counters.urls.fetched -= 5;
+            outcome.last.counters.urls.pending += 5;
+        };
+        assert_eq!(verdict(lost), ("failed", 5));
         assert_eq!(verdict(no_seed), ("failed", 4));
         // a seed that robots.txt forbids is no failure of the network
         let forbidden = |outcome: &mut Outcome| {

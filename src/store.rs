@@ -112,7 +112,7 @@ pub struct Fjall {
 
 fn other(error: fjall::Error) -> io::Error {
     match error {
-        fjall::Error::Io(error) => error,
+        fjall::Error::Io(error) | fjall::Error::Storage(fjall::LsmError::Io(error)) => error,
         error => io::Error::other(error.to_string()),
     }
 }

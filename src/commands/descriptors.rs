@@ -2,8 +2,8 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Files that the store, the archive, the logs and the runtime keep open.
-const OWN_FILES: u64 = 256;
+use crate::crawl::OWN_FILES;
+
 /// Files of one request in flight: its connection, and an idle one in the pool.
 const FILES_PER_REQUEST: u64 = 2;
 

@@ -48,6 +48,7 @@ pub(super) enum Word {
 pub(super) async fn keep(mut ledger: Box<Ledger>, mut orders: UnboundedReceiver<Order>, words: UnboundedSender<Word>) {
     let mut due: Option<Instant> = None;
     let mut told = 0;
+    let (began, wall_before) = (Instant::now(), ledger.tail().wall_us);
     loop {
         let order = match due {
             Some(at) if ledger.is_loose() => tokio::select! {
@@ -63,6 +64,9 @@ pub(super) async fn keep(mut ledger: Box<Ledger>, mut orders: UnboundedReceiver<
                 None => return,
             },
         };
+        // with every batch, so that a killed run counts too
+        let run_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        ledger.note(|tail| tail.wall_us = wall_before.saturating_add(run_us));
         let result = match order {
             None => ledger.sync(),
             Some(Order::Close(totals)) => match close(&mut ledger, totals) {

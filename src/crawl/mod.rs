@@ -38,6 +38,7 @@ use crate::visit::judge::Judge;
 use drive::{Clock, Crawl, Ended, Limits};
 pub use drive::{DRAIN, Place};
 pub use grow::REMEMBERED_KEYS;
+pub use start::OWN_FILES;
 
 /// What the crawl looks like at one moment: for the progress line and, at the end, the report.
 #[derive(Debug, Clone)]
@@ -219,8 +220,12 @@ pub async fn run(
 ) -> Result<Outcome, CrawlError> {
     let plan = start::plan(config, seeds, job)?;
     let store = Fjall::open(&job.join("state/store")).map_err(|source| {
-        // what the store misses of its own files was removed by someone
-        let damaged = matches!(source.kind(), std::io::ErrorKind::Other | std::io::ErrorKind::NotFound);
+        use std::io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+        // anything else is wrong with the store's own files
+        let damaged = !matches!(
+            source.kind(),
+            StorageFull | QuotaExceeded | ReadOnlyFilesystem | PermissionDenied
+        );
         if damaged {
             CrawlError::State(format!(
                 "{}: the store cannot be opened: {source}",
@@ -244,7 +249,11 @@ pub async fn run(
     };
     let outcome = crawl(plan, doors, &view, stop).await?;
     let lines = job.join(ledger::INDEX_LINES);
-    if config.archive {
+    // a run without an archive still owes the one before it its index
+    let archived = disk
+        .size(ledger::INDEX_LINES)
+        .is_ok_and(|size| size.is_some_and(|size| size > 0));
+    if config.archive || archived {
         let index = job.join("indexes/index.cdxj");
         let sorted = tokio::task::spawn_blocking(move || crate::archive::cdxj::sort_file(&lines, &index, SORT_MEMORY));
         let sorted = sorted.await.map_err(|error| CrawlError::Other(error.to_string()))?;
@@ -393,7 +402,13 @@ fn make_shard(
         ))
     };
     let restored = checkpoint::restore(disk, job.key, job.identity.version, plan.seen, plan.seen_size, admitted);
-    let restored = restored.map_err(state)?;
+    let restored = restored.map_err(|error| match error.kind() {
+        std::io::ErrorKind::InvalidInput | std::io::ErrorKind::OutOfMemory => CrawlError::Usage(format!(
+            "no filter for --capacity {} at --fp-rate {}: {error}",
+            plan.seen_size.0, plan.seen_size.1
+        )),
+        _ => state(error),
+    })?;
     for note in restored.notes {
         tracing::warn!("{note}");
     }

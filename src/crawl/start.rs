@@ -97,6 +97,7 @@ pub(super) fn http_settings(config: &Config) -> HttpSettings {
         slow_after: SLOW_AFTER,
         max_body: config.max_body,
         per_host_connections: config.per_host_connections,
+        idle_connections: idle_connections(config.concurrency),
         // a little over the delay, so that a host's connection is there for its next turn
         idle_timeout: config.delay.min(config.max_wait) + Duration::from_secs(5),
         pins: config.resolve.clone(),
@@ -109,3 +110,17 @@ pub(super) fn http_settings(config: &Config) -> HttpSettings {
 
 /// How long a body may stay below the minimum rate.
 const SLOW_AFTER: Duration = Duration::from_secs(30);
+
+/// Idle connections kept however many files may be open; about 25 KB each.
+const MAX_IDLE: usize = 2_000;
+/// Files that the store, the archive, the logs and the runtime keep open.
+pub const OWN_FILES: u64 = 256;
+
+/// Idle connections for which there are files, besides those of the requests in flight.
+fn idle_connections(concurrency: usize) -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let left = limit.map_or(MAX_IDLE, |files| {
+        usize::try_from(files.saturating_sub(OWN_FILES)).unwrap_or(usize::MAX)
+    });
+    left.saturating_sub(concurrency).clamp(1, MAX_IDLE)
+}

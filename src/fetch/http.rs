@@ -14,6 +14,7 @@ mod body;
 mod connect;
 mod fault;
 mod head;
+mod pool;
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -28,6 +29,7 @@ use crate::clock::Time;
 use connect::Attempt;
 use fault::Fault;
 use head::RequestHead;
+use pool::Pool;
 
 /// Header lines of one answer; hyper keeps room for as many per answer read (64 bytes each).
 const MAX_HEADER_LINES: usize = 1_024;
@@ -53,6 +55,8 @@ pub struct HttpSettings {
     pub max_body: u64,
     /// Idle connections kept to one host.
     pub per_host_connections: usize,
+    /// Idle connections kept over all hosts, at most; each is an open file.
+    pub idle_connections: usize,
     /// How long an idle connection is kept.
     pub idle_timeout: Duration,
     /// Host, port and address pinned by `--resolve`.
@@ -69,7 +73,7 @@ pub struct HttpFetcher {
     settings: HttpSettings,
     head: RequestHead,
     /// Keeps connections.
-    client: Client,
+    pool: Pool,
     /// Keeps none: for the repeat of a request that a kept connection swallowed.
     fresh: Client,
     clock: Clock,
@@ -82,12 +86,13 @@ impl HttpFetcher {
     /// A header or proxy that cannot be used, in words for the user.
     pub fn new(settings: HttpSettings) -> Result<Self, String> {
         let head = RequestHead::new(&settings)?;
-        let client = client(&settings, settings.per_host_connections)?;
-        let fresh = client_without_pool(&settings)?;
+        let names = names(&settings);
+        let pool = Pool::new(&settings, &names)?;
+        let fresh = client(&settings, &names, 0)?;
         Ok(Self {
             settings,
             head,
-            client,
+            pool,
             fresh,
             clock: Clock::new(),
         })
@@ -131,7 +136,12 @@ impl HttpFetcher {
         };
         let patience = self.settings.header_timeout.min(self.settings.timeout);
         let head = async {
-            match connect::noting(&attempt, self.client.execute(request(url.clone()))).await {
+            let client = self.pool.client();
+            let outcome = connect::noting(&attempt, client.execute(request(url.clone()))).await;
+            if !attempt.reused() {
+                self.pool.opened();
+            }
+            match outcome {
                 Err(e) if attempt.reused() && fault::before_any_answer(&e) => {
                     connect::noting(&attempt, self.fresh.execute(request(url))).await
                 }
@@ -200,14 +210,10 @@ impl Fetcher for HttpFetcher {
     }
 }
 
-fn client_without_pool(settings: &HttpSettings) -> Result<Client, String> {
-    client(settings, 0)
-}
-
-fn client(settings: &HttpSettings, idle_per_host: usize) -> Result<Client, String> {
+fn client(settings: &HttpSettings, names: &Names, idle_per_host: usize) -> Result<Client, String> {
     let mut builder = Client::builder()
         .tls_backend_preconfigured(tls()?)
-        .dns_resolver(connect::Resolver(names(settings)))
+        .dns_resolver(connect::Resolver(names.clone()))
         .connector_layer(connect::NoteLayer)
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())

@@ -41,6 +41,12 @@ impl Ready {
         self.heap.pop().map(|Reverse((_, _, host))| host)
     }
 
+    /// How often a host was put in, ever.
+    #[cfg(test)]
+    pub(crate) fn turns(&self) -> u64 {
+        self.turn
+    }
+
     /// Hosts in the heap.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -19,7 +19,9 @@ pub fn failed_seeds(outcome: &Outcome) -> Vec<String> {
     let failed = outcome
         .seeds
         .iter()
-        .filter_map(|seed| seed.result.as_ref().err().map(|reason| (&seed.url, reason)));
+        .filter_map(|seed| seed.result.as_ref().err().map(|reason| (&seed.url, reason)))
+        // a crawl that was stopped has not come to these
+        .filter(|(_, reason)| reason.as_str() != crate::crawl::NOT_YET);
     let count = failed.clone().count();
     let mut lines: Vec<String> = failed
         .take(MAX_SEEDS_NAMED)
@@ -151,7 +153,7 @@ mod tests {
         let outcome = outcome();
         insta::assert_snapshot!(text(&outcome, &Verdict::of(&outcome), Path::new("crawl")), @r"
         crawl finished: every URL in scope has its answer (10 s in 2 runs)
-          pages     40 fetched (4.00/s), 3 failed, 2 forbidden by robots.txt, 5 pending; 4 hosts
+          pages     40 fetched (4.00/s), 3 failed, 7 forbidden by robots.txt, 0 pending; 4 hosts
           failures  timeout 2, dns 1
           links     100 found = 50 new + 26 seen + 20 out of scope + 1 malformed + 3 traps
           received  1.4 MiB, 3.8 MiB decoded
@@ -183,6 +185,7 @@ mod tests {
         };
         outcome.seeds.push(seed("name look-up failed: x"));
         outcome.seeds.push(seed("private address: 127.0.0.1"));
+        outcome.seeds.push(seed(crate::crawl::NOT_YET));
         assert_eq!(
             failed_seeds(&outcome),
             [

@@ -101,6 +101,9 @@ pub struct Shard {
     names: HashMap<Box<str>, HostId>,
     ready: Ready,
     pace: GlobalPace,
+    /// Nothing starts before this: the global pace said so. Kept apart from the hosts' own times, because to move every
+    /// host that is due from one request's turn to the next takes longer than the turn when there are many.
+    paced_until: Time,
     /// Refills to ask for before anything else.
     wishes: Vec<(HostId, Option<Place>, Option<Scheme>)>,
     next_sequence: u64,
@@ -128,6 +131,7 @@ impl Shard {
             names: HashMap::new(),
             ready: Ready::default(),
             pace,
+            paced_until: Time(0),
             wishes: Vec::new(),
             next_sequence: next_sequence.max(1),
             facts: 0,
@@ -188,6 +192,11 @@ impl Shard {
             if let Some((host, after, robots)) = self.wishes.pop() {
                 self.refilling += 1;
                 return Next::Refill { host, after, robots };
+            }
+            if let Some((due, _)) = self.ready.peek()
+                && now < self.paced_until
+            {
+                return Next::NotBefore(due.max(self.paced_until));
             }
             let Some(id) = self.ready.pop_due(now) else {
                 return match self.ready.peek() {
@@ -315,7 +324,7 @@ impl Shard {
     /// Starts a request of a host that is due, unless the global pace says later.
     fn start(&mut self, id: HostId, now: Time, take: impl FnOnce(&mut Host) -> What) -> Option<Next> {
         if let Err(due) = self.pace.take(now) {
-            self.host(id).due = due;
+            self.paced_until = due;
             self.schedule(id);
             return None;
         }

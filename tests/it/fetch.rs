@@ -21,6 +21,7 @@ fn settings() -> HttpSettings {
         slow_after: Duration::from_millis(500),
         max_body: MAX_BODY as u64,
         per_host_connections: 1,
+        idle_connections: 1_000,
         idle_timeout: Duration::from_secs(10),
         pins: Vec::new(),
         addresses: AddressPolicy {
@@ -768,4 +769,30 @@ async fn a_proxy_gets_the_absolute_form_and_no_private_target() {
         assert_fault(refused, &FetchErrorKind::PrivateAddress, "--allow-address");
     }
     assert_eq!(proxy.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn connections_to_many_hosts_are_not_kept_without_bound() {
+    const MOST: usize = 4;
+    let mut servers = Vec::new();
+    for _ in 0..20 {
+        servers.push(RawServer::always(vec![send(page("x"))]).await);
+    }
+    let settings = HttpSettings {
+        idle_connections: MOST,
+        ..settings()
+    };
+    let fetcher = HttpFetcher::new(settings).unwrap();
+    for server in &servers {
+        fetcher.fetch_href(&server.url("/"), None).await.unwrap();
+        // a connection that was let go closes in a moment
+        let open = || servers.iter().map(RawServer::open_connections).sum::<usize>();
+        for _ in 0..100 {
+            if open() <= MOST {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert!(open() <= MOST, "{} connections are open", open());
+    }
 }

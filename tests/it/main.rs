@@ -14,6 +14,7 @@ mod archive; // records and index, judged by the tools of the trade
 mod cli; // messages, exit codes and files of the command line
 mod conformance; // shared cases of other crawlers and the standards
 mod crawl; // whole crawls, behaviour by behaviour
+mod damage; // jobs that were broken from outside
 mod demo; // the demo, as a newcomer runs it
 mod extract; // links, equal to a DOM parser's
 mod fetch; // one request, every way it can go wrong
