@@ -416,7 +416,7 @@ impl<F: Fetcher> Loop<'_, F> {
     }
 
     /// Tells the ledger what is finished.
-    fn tell(&mut self) {
+    pub(super) fn tell(&mut self) {
         if !self.untold.is_empty() {
             // a ledger that has ended says why by a word, which ends the loop
             let _ = self.orders.send(Order::Write(std::mem::take(&mut self.untold)));

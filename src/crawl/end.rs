@@ -77,6 +77,8 @@ impl<F: Fetcher> Loop<'_, F> {
     /// A last checkpoint, the run's totals, the archive closed.
     pub(super) async fn close(mut self, end: End, heard: &mut UnboundedReceiver<Word>) -> Result<Ended, CrawlError> {
         while self.visiting.join_next().await.is_some() {}
+        // what the last visits brought must be on its way before anything waits for it to be durable
+        self.tell();
         self.finish_checkpoint(heard).await?;
         self.begin_checkpoint()?;
         self.finish_checkpoint(heard).await?;

@@ -86,11 +86,17 @@ impl Job {
     }
 
     pub(crate) fn start(&self) -> Running {
+        self.start_with(&[])
+    }
+
+    /// Starts a run with further flags.
+    pub(crate) fn start_with(&self, further: &[&str]) -> Running {
         let output = |name: &str| File::create(self.home.path().join(name)).unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_crawler"))
             .current_dir(self.home.path())
             .args(["--seeds", "seeds.txt", "--job", "job"])
             .args(&self.flags)
+            .args(further)
             .stdin(Stdio::null())
             .stdout(output("stdout"))
             .stderr(output("stderr"))

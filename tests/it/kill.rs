@@ -55,9 +55,12 @@ fn one_crawl(number: u64, kills: usize, dice: &mut Dice) -> usize {
 
     let mut done = 0;
     let mut ended = None;
+    // when each killed process was surely dead; a process says its number with every request
+    let mut deaths = Vec::new();
     while done < kills && ended.is_none() {
         let life = Duration::from_millis(dice.between(LIFE_MS.0, LIFE_MS.1));
-        ended = job.start().kill_after(life);
+        ended = job.start_with(&["--user-agent", &agent(deaths.len())]).kill_after(life);
+        deaths.push(site.time());
         done += usize::from(ended.is_none());
     }
     ended.unwrap_or_else(|| job.run()).assert_code(0);
@@ -71,8 +74,22 @@ fn one_crawl(number: u64, kills: usize, dice: &mut Dice) -> usize {
     assert_eq!(job.count("/urls/robots"), web.forbidden.len() as u64);
     assert_eq!(job.count("/urls/pending"), 0);
     assert_eq!(job.count("/politeness/violations"), 0);
-    assert_polite(&site.log(), &plan);
+    let mut log = site.log();
+    log.end_at_death(|exchange| {
+        let mut runs = deaths.iter().enumerate();
+        let asked_by = exchange
+            .headers
+            .get("user-agent")
+            .map(String::as_str)
+            .unwrap_or_default();
+        runs.find(|(run, _)| agent(*run) == asked_by).map(|(_, death)| *death)
+    });
+    assert_polite(&log, &plan);
     done
+}
+
+fn agent(run: usize) -> String {
+    format!("crawler/run-{run}")
 }
 
 /// Never two requests of a host at once, never one sooner than its delay after the last answer's end (or abort).

@@ -144,6 +144,17 @@ pub(crate) struct Log {
 }
 
 impl Log {
+    /// Ends exchanges earlier than the server saw it: `death` says when the process that asked was surely dead. A busy
+    /// server may read and answer a request long after.
+    pub(crate) fn end_at_death(&mut self, death: impl Fn(&Exchange) -> Option<u64>) {
+        for exchange in &mut self.exchanges {
+            if let Some(death) = death(exchange) {
+                exchange.ended = Some(exchange.ended.map_or(death, |ended| ended.min(death)));
+                exchange.arrived = exchange.arrived.min(death);
+            }
+        }
+    }
+
     /// The exchanges of one host in order of arrival.
     pub(crate) fn of(&self, host: usize) -> Vec<&Exchange> {
         self.exchanges.iter().filter(|exchange| exchange.host == host).collect()
@@ -291,6 +302,11 @@ impl Site {
     /// What was asked so far.
     pub(crate) fn log(&self) -> Log {
         self.shared.log().clone()
+    }
+
+    /// The log's time now, microseconds.
+    pub(crate) fn time(&self) -> u64 {
+        self.shared.now()
     }
 }
 
