@@ -1,9 +1,9 @@
 //! The loop: start what may start, take in what came back, tell the ledger, stop in order.
 //!
 //! One task owns the shard, so nothing here needs a lock. It never awaits a send. A start takes one of W permits; the
-//! permit travels with the visit into the ledger and returns when the bytes are written, so visits and unwritten records
-//! together are at most W, and a slow disk slows starting. Links end in the frontier, which always accepts: no deadlock
-//! can form. `Next::Empty` with every permit back is the end of the crawl.
+//! permit travels with the visit into the ledger and returns when the bytes are written (or held, 64 KiB a file at most),
+//! so visits and unwritten records together are at most W, and a slow disk slows starting. Links end in the frontier,
+//! which always accepts: no deadlock can form. `Next::Empty` with every permit back is the end of the crawl.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::filter::Copying;
 use super::grow::Growth;
-use super::keep::{Order, Word, keep};
+use super::keep::{Order, Word, Written, keep};
 use super::{CrawlError, End, Snapshot};
 use crate::clock::Time;
 use crate::disk::Disk;
@@ -28,6 +28,11 @@ use crate::visit::{self, Visited, log};
 
 /// Time between two snapshots for the watchers.
 const VIEW_EVERY: Duration = Duration::from_millis(200);
+/// Finished visits are told to the ledger together, so that its thread is not woken for each: so many of each hundred
+/// permits at once,
+const TOLD_TOGETHER_PERCENT: usize = 12;
+/// and none later than this.
+const TELL_WITHIN: Duration = Duration::from_millis(2);
 /// How long a stop waits for requests in flight before it leaves them pending.
 pub const DRAIN: Duration = Duration::from_secs(10);
 
@@ -103,6 +108,9 @@ pub(super) struct Loop<'a, F> {
     pub(super) permits: Arc<Semaphore>,
     pub(super) visiting: JoinSet<(Box<Visited>, OwnedSemaphorePermit)>,
     orders: UnboundedSender<Order>,
+    /// What is told to the ledger next, and when at the latest.
+    untold: Vec<Written>,
+    tell_by: Instant,
     view: &'a watch::Sender<Option<Snapshot>>,
     pub(super) phase: Phase,
     /// The newest totals that are durable.
@@ -139,6 +147,8 @@ pub(super) async fn drive<F: Fetcher>(
         permits: Arc::new(Semaphore::new(crawl.concurrency)),
         visiting: JoinSet::new(),
         orders,
+        untold: Vec::new(),
+        tell_by: now,
         view,
         phase: Phase::Running,
         fetched: tail.counters.urls.fetched,
@@ -195,6 +205,7 @@ impl<F: Fetcher> Loop<'_, F> {
             self.start()?;
             self.look_after_the_filter()?;
             self.show(false);
+            self.tell_if_due();
             if let Some(end) = self.ended() {
                 return Ok(end);
             }
@@ -272,6 +283,9 @@ impl<F: Fetcher> Loop<'_, F> {
         }
         if let Some(due) = self.wake {
             wake = wake.min(due);
+        }
+        if !self.untold.is_empty() {
+            wake = wake.min(self.tell_by);
         }
         if let Some(most) = self.crawl.limits.time {
             wake = wake.min(Instant::now() + most.saturating_sub(self.wall()));
@@ -373,11 +387,30 @@ impl<F: Fetcher> Loop<'_, F> {
             log,
             page,
         });
-        // a ledger that has ended says why by a word, which ends the loop
-        let _ = self.orders.send(Order::Write(entry, self.crawl.clock.now(), permit));
+        if self.untold.is_empty() {
+            self.tell_by = Instant::now() + TELL_WITHIN;
+        }
+        let now = self.crawl.clock.now();
+        self.untold.push(Written { entry, now, permit });
     }
 
-    pub(super) fn order(&self, order: Order) -> Result<(), CrawlError> {
+    /// Tells the ledger what is finished.
+    fn tell(&mut self) {
+        if !self.untold.is_empty() {
+            // a ledger that has ended says why by a word, which ends the loop
+            let _ = self.orders.send(Order::Write(std::mem::take(&mut self.untold)));
+        }
+    }
+
+    fn tell_if_due(&mut self) {
+        let many = self.untold.len() * 100 >= self.crawl.concurrency * TOLD_TOGETHER_PERCENT;
+        if many || Instant::now() >= self.tell_by {
+            self.tell();
+        }
+    }
+
+    pub(super) fn order(&mut self, order: Order) -> Result<(), CrawlError> {
+        self.tell(); // orders are served in turn
         self.orders
             .send(order)
             .map_err(|_| CrawlError::Other("the writer has ended".to_owned()))

@@ -17,10 +17,17 @@ use crate::ledger::{Entry, Ledger, Refilled, SYNC_EVERY, Tail, WriteError};
 use crate::seen::snapshot::{Sample, Shape};
 use crate::url::Scheme;
 
+/// What came of one visit, with the permit that returns when it is written.
+pub(super) struct Written {
+    pub(super) entry: Box<Entry>,
+    pub(super) now: Time,
+    pub(super) permit: OwnedSemaphorePermit,
+}
+
 /// What the loop asks of the ledger. The channel is bounded by the permits that travel in it.
 pub(super) enum Order {
     /// Write this; the permit is given back when the bytes are written.
-    Write(Box<Entry>, Time, OwnedSemaphorePermit),
+    Write(Vec<Written>),
     /// Read a host's rows.
     Refill {
         host: HostId,
@@ -131,9 +138,11 @@ fn serve(
         source,
     };
     match order {
-        Order::Write(entry, now, permit) => {
-            ledger.write(*entry, now)?;
-            drop(permit);
+        Order::Write(entries) => {
+            for Written { entry, now, permit } in entries {
+                ledger.write(*entry, now)?;
+                drop(permit);
+            }
         }
         Order::Refill { host, after, robots } => {
             let refilled = ledger.refill(host, after, robots)?;
