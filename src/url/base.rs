@@ -90,6 +90,7 @@ impl Plain {
             _ => match raw.as_bytes() {
                 [b'/', b'/', ..] | [] => return None,
                 [b'/', ..] => (origin, raw),
+                [b'.', b'.', b'/', ..] => self.climb(raw),
                 [first, ..] if first.is_ascii_alphanumeric() || *first == b'_' => (self.folder.as_str(), raw),
                 _ => return None,
             },
@@ -100,6 +101,19 @@ impl Plain {
         href.push_str(prefix);
         href.push_str(tail.get(..len)?);
         CrawlUrl::assemble(href, self.scheme, self.port, self.parts.host_end, self.parts.path_start).ok()
+    }
+
+    /// The folder that the `../` at the start of a link lead up to, not above the top, and what follows them.
+    fn climb<'a>(&'a self, raw: &'a str) -> (&'a str, &'a str) {
+        let (mut folder, mut rest) = (self.folder.as_str(), raw);
+        while let Some(further) = rest.strip_prefix("../") {
+            rest = further;
+            let inside = folder.strip_suffix('/').and_then(|folder| folder.get(self.parts.path_start..));
+            if let Some(slash) = inside.and_then(|path| path.rfind('/')) {
+                folder = folder.get(..=self.parts.path_start + slash).unwrap_or(folder);
+            }
+        }
+        (folder, rest)
     }
 }
 
@@ -256,12 +270,17 @@ mod tests {
             "c/d:e",
             "c%20d#\u{e9}",
             "_x?y:z",
+            "../c",
+            "../../../c#d",
+            "../",
         ] {
             assert!(base.join_plain(plain).is_some(), "{plain}");
         }
         for other in [
             "",
             "..",
+            "../..",
+            "../x:y",
             "c/.d",
             "//c",
             "mailto:x",
@@ -287,7 +306,7 @@ mod tests {
             pieces in prop::collection::vec(prop_oneof![
                 3 => "[a-zA-Z0-9_~-]{1,3}",
                 3 => prop::sample::select(vec![
-                    "/", ".", "..", ":", "?", "#", "%", "%2e", "%2E", "%41", "&", "=", "@", "//", "\\", " ", "'", "!", "$", "*", "+",
+                    "/", ".", "..", "../", ":", "?", "#", "%", "%2e", "%2E", "%41", "&", "=", "@", "//", "\\", " ", "'", "!", "$", "*", "+",
                     ",", ";", "(", ")", "http:", "http://h/", "https://h.example:8443", "\n", "\u{e9}",
                 ]).prop_map(str::to_owned),
                 1 => any::<char>().prop_map(String::from),
