@@ -72,9 +72,12 @@ impl Plain {
             host_start,
             host_end: host_start + page.host().len(),
             path_start,
-            path_end: path_start + folder_len,
         };
-        let folder = page.href().get(..parts.path_end).unwrap_or_default().to_owned();
+        let folder = page
+            .href()
+            .get(..path_start + folder_len)
+            .unwrap_or_default()
+            .to_owned();
         Plain {
             folder,
             parts,
