@@ -108,6 +108,7 @@ fn failed(work: Work, error: FetchError, at: Time) -> Visited {
     let end = End::Failed {
         reason: error.kind.word(),
         detail: error.detail,
+        code: error.kind.code(),
         retryable: error.kind.retryable(),
     };
     let done = Done {
