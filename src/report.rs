@@ -56,6 +56,9 @@ impl Verdict {
         match &outcome.end {
             End::Stopped(signal) => verdict("stopped", signal_name(*signal), signal_exit(*signal)),
             End::Limit(limit) => verdict("limit", limit, 0),
+            End::Finished if no_seed_fetched(outcome) && outcome.last.counters.urls.robots > 0 => {
+                verdict("finished", "robots.txt forbids what was asked for", NO_SEED)
+            }
             End::Finished if no_seed_fetched(outcome) => verdict("failed", "no seed could be fetched", NO_SEED),
             End::Finished => verdict("finished", "every URL in scope has its answer", 0),
         }
@@ -94,10 +97,10 @@ pub fn signal_name(signal: i32) -> &'static str {
     }
 }
 
-/// Every seed failed, and for reasons of the network: robots.txt forbade none of them.
+/// Every seed failed, for reasons of the network or because robots.txt forbids it.
 fn no_seed_fetched(outcome: &Outcome) -> bool {
     let all_failed = !outcome.seeds.is_empty() && outcome.seeds.iter().all(|seed| seed.result.is_err());
-    all_failed && outcome.last.counters.urls.fetched == 0 && outcome.last.counters.urls.robots == 0
+    all_failed && outcome.last.counters.urls.fetched == 0
 }
 
 /// report.json. The names and their order are the contract's.
@@ -443,7 +446,8 @@ pub(crate) mod tests {
             ("failed", 5)
         );
         assert_eq!(verdict(no_seed), ("failed", 4));
-        // a seed that robots.txt forbids is no failure of the network
+        // a seed that robots.txt forbids is no failure of the network, and asking again would not help; but a script
+        // must see that nothing came of it
         let forbidden = |outcome: &mut Outcome| {
             outcome.seeds[0].result = Err("robots.txt".to_owned());
             outcome.last.counters.urls = UrlCounts {
@@ -454,7 +458,7 @@ pub(crate) mod tests {
                 pending: 0,
             };
         };
-        assert_eq!(verdict(forbidden), ("finished", 0));
+        assert_eq!(verdict(forbidden), ("finished", 4));
     }
 
     #[test]
