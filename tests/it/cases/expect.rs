@@ -163,7 +163,7 @@ impl<'a> Traffic<'a> {
                 .map(|event| event.at)
                 .collect();
             times.sort();
-            let gap = times.windows(2).map(|pair| pair[1] - pair[0]).min();
+            let gap = times.windows(2).map(|pair| pair[1].abs_diff(pair[0])).min();
             let least = Duration::from_millis(least.as_u64().unwrap());
             if let Some(gap) = gap.filter(|gap| *gap < least) {
                 self.say(format!("requests to {hosts:?} only {gap:?} apart, at least {least:?}"));
@@ -187,7 +187,7 @@ impl<'a> Traffic<'a> {
         if let (Some(most), Some(first), Some(last)) =
             (expect["within_s"].as_f64(), self.requests.first(), self.requests.last())
         {
-            let span = (last.at - first.at).as_secs_f64();
+            let span = last.at.abs_diff(first.at).as_secs_f64();
             if span > most {
                 self.say(format!("requests spread over {span:.1} s, at most {most} s"));
             }

@@ -129,7 +129,7 @@ fn said(line: &str) -> (String, String) {
                     "lenTrunc" => words += " truncated:length",
                     "timeTrunc" => words += " truncated:time",
                     "midFetchTrunc" => words += " truncated:disconnect",
-                    note if note.starts_with("decode:") => words += &format!(" {note}"),
+                    note if note.starts_with("decode:") => words.extend([" ", note]),
                     _ => {}
                 }
             }
@@ -242,7 +242,7 @@ fn records_like(case: &Case, wanted: &Value, records: &[Record], port: u16) -> V
     for (key, value) in wanted.as_object().unwrap() {
         let wrong = |record: &&&Record| match key.as_str() {
             "uri" | "uri_any" | "type" | "count" | "count_at_least" => false,
-            "http_status" => record.status() != value.to_string(),
+            "http_status" => record.status().parse().ok() != value.as_u64(),
             "truncated" => record.headers.get("warc-truncated").map(String::as_str) != value.as_str(),
             "payload_sha256" => {
                 let payload = payload_of(record, records);

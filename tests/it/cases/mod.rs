@@ -17,6 +17,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
+use serde_json::json;
+
 use self::format::Reply;
 use self::format::{Case, Kind};
 use self::parts::{Fill, Step, steps};
@@ -25,6 +27,8 @@ use crate::shared;
 
 /// Names a single case to be run.
 const ONE_CASE: &str = "CRAWLER_CASE";
+
+const OUR_OWN: &str = include_str!("../../data/cases.jsonl");
 
 /// Cases that are played at once. Most of their time is waiting.
 const AT_ONCE: usize = 8;
@@ -65,7 +69,7 @@ const COMPARED: &[&str] = &[
 
 #[test]
 fn our_own_cases_end_as_they_should() {
-    let cases = format::read(include_str!("../../data/cases.jsonl"));
+    let cases = format::read(OUR_OWN);
     let bad = judged(&cases);
     assert!(bad.is_empty(), "{}", listed(&bad));
 }
@@ -95,31 +99,81 @@ fn cases_from_the_field_end_as_they_should() {
 /// The reference player's bytes of some responses, a few of each kind of part and step.
 #[test]
 fn the_player_sends_what_the_reference_player_sends() {
-    let (Some(program), Some(file)) = (shared::path("cases/serve.py"), shared::path("cases/cases.jsonl")) else {
+    let (Some(program), Some(list)) = (shared::path("cases/serve.py"), shared::path("cases/cases.jsonl")) else {
         return say("no reference player on this machine: the player's bytes are not compared");
     };
-    let cases = format::read(&std::fs::read_to_string(file).unwrap());
+    let cases = format::read(&std::fs::read_to_string(list).unwrap());
     let mut compared = 0;
     for case in cases.iter().filter(|case| COMPARED.contains(&case.id.as_str())) {
         for route in &case.serve {
             let Some(target) = route.path_alone() else { continue };
             let asked = route.asked_for(target);
             let first = case.serve.iter().find(|other| other.groups(&asked).is_some()).unwrap();
-            let shown = Command::new("python3")
+            let reference = Command::new("python3")
                 .arg(&program)
                 .args(["show", &case.id, target, "--host", &route.host, "--port", "18080"])
                 .output()
                 .unwrap();
-            assert!(shown.status.success(), "{}", String::from_utf8_lossy(&shown.stderr));
+            let complaint = String::from_utf8_lossy(&reference.stderr);
+            assert!(reference.status.success(), "{complaint}");
             let fill = Fill {
                 target,
                 ..Fill::of(case, 18_080)
             };
-            assert_eq!(sent(&first.responses[0], &fill), shown.stdout, "{} {target}", case.id);
+            assert_eq!(
+                sent(&first.responses[0], &fill),
+                reference.stdout,
+                "{} {target}",
+                case.id
+            );
             compared += 1;
         }
     }
     assert!(compared >= COMPARED.len(), "only {compared} responses");
+}
+
+/// What is expected wrongly is complained about, each thing by itself.
+#[test]
+fn the_judges_can_say_no() {
+    let cases = format::read(OUR_OWN);
+    let trap = cases.iter().find(|case| case.id == "own-trap").unwrap();
+    for (key, wrong) in [
+        ("fetched", json!(["one.test /nowhere"])),
+        ("not_fetched", json!(["one.test /good"])),
+        ("not_fetched_regex", json!(["good$"])),
+        ("at_most", json!({"one.test /good": 0})),
+        ("max_requests", json!(2)),
+        ("only_hosts", json!([])),
+        ("min_gap_ms", json!({"one.test": 60_000})),
+        ("before", json!([["one.test /good", "one.test /"]])),
+        ("first", json!({"within": 1, "urls": ["one.test /good"]})),
+        ("max_head_bytes", json!(20)),
+        ("absent_headers", json!({"one.test": ["user-agent"]})),
+        ("within_s", json!(0)),
+        ("exit_code", json!("nonzero")),
+        ("max_rss_mb", json!(1)),
+        ("stderr_names_file", json!(true)),
+        ("statuses", json!({"http://{@one.test}/good": "404"})),
+        (
+            "archive_records",
+            json!([{"uri": "http://{@one.test}/good", "type": "response", "count": 2}]),
+        ),
+        (
+            "archive_records",
+            json!([{"uri": "http://{@one.test}/good", "type": "response", "payload_text": "leaves"}]),
+        ),
+        (
+            "archive_records",
+            json!([{"uri": "http://{@one.test}/good", "type": "response", "truncated": "time"}]),
+        ),
+        ("archive_header_regex", json!({"WARC-Target-URI": "^ftp:"})),
+        ("archive_text_absent", json!(["leaf"])),
+        ("stats", json!({"ok": 0})),
+    ] {
+        let mut case = trap.clone();
+        case.expect = json!({ key: wrong });
+        assert_eq!(play(&case).len().min(1), 1, "{key} {wrong} is let pass");
+    }
 }
 
 /// The bytes of a response, without its pauses.
@@ -166,9 +220,8 @@ fn say(words: &str) {
 }
 
 fn listed(bad: &BTreeMap<String, Vec<String>>) -> String {
-    bad.iter()
-        .map(|(id, complaints)| format!("{id}:\n{}\n", complaints.join("\n")))
-        .collect()
+    let case = |(id, complaints): (&String, &Vec<String>)| format!("{id}:\n{}", complaints.join("\n"));
+    bad.iter().map(case).collect::<Vec<_>>().join("\n")
 }
 
 /// Plays one case and judges it.

@@ -73,7 +73,9 @@ pub(crate) fn run<'a>(case: &'a Case, player: &'a Player) -> Ran<'a> {
         disk: None,
         home,
     };
-    steps.iter().for_each(|step| ran.step(step));
+    for step in steps {
+        ran.step(step);
+    }
     ran.kill();
     ran.wall = began.elapsed();
     ran
@@ -191,7 +193,7 @@ impl Ran<'_> {
             .map(|entry| entry.unwrap().file_name());
         let newest = snapshots
             .map(|name| name.into_string().unwrap())
-            .filter(|name| name.starts_with("filter-") && name.ends_with(".snap"))
+            .filter(|name| name.starts_with("filter-"))
             .max();
         let Some(newest) = newest else {
             return self

@@ -112,7 +112,7 @@ fn resolve(vector: &Value) -> Vec<String> {
 
 fn same(case: &Case, vector: &Value) -> Vec<String> {
     assert!(
-        case.settings.get("strip_session_ids").is_none(),
+        !case.settings.contains_key("strip_session_ids"),
         "no identity without session ids yet"
     );
     let page = |name: &str| CrawlUrl::parse(vector[name].as_str().unwrap(), &Identity::default()).unwrap();
@@ -135,17 +135,12 @@ fn address(vector: &Value) -> Vec<String> {
         Ok(url) => {
             let bare = url.host().trim_start_matches('[').trim_end_matches(']');
             let policy = AddressPolicy::default();
-            match bare.parse() {
-                Ok(address) => !policy.allows(address),
-                Err(_) => {
-                    let runtime = tokio::runtime::Builder::new_current_thread()
-                        .enable_all()
-                        .build()
-                        .unwrap();
-                    runtime
-                        .block_on(Names::new(policy, &[]).look_up(url.host(), Some(80)))
-                        .is_err()
-                }
+            if let Ok(address) = bare.parse() {
+                !policy.allows(address)
+            } else {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+                let names = Names::new(policy, &[]);
+                runtime.unwrap().block_on(names.look_up(url.host(), Some(80))).is_err()
             }
         }
         Err(_) => true, // what is no host is never connected to
