@@ -138,7 +138,7 @@ const TABLE: &[Setting] = &[
 
 /// The cases count each page. At the crawler's own rate a filter of this size takes one new address in a thousand for
 /// seen, as it promises; here none is to be lost by chance.
-const FP_RATE: &str = "0.0000001";
+const FP_RATE: &str = "0.000001";
 
 /// A scope of named hosts takes both settings at once: any address, if its host is one of them.
 const SCOPE_HOSTS: &str = "scope_hosts";
