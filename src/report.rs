@@ -61,6 +61,9 @@ impl Verdict {
                 "URLs are pending that no queue holds: the job's state is damaged",
                 UNBALANCED,
             ),
+            End::Finished if no_seed_fetched(outcome) && outcome.last.counters.urls.robots > 0 => {
+                verdict("finished", "robots.txt forbids what was asked for", NO_SEED)
+            }
             End::Finished if no_seed_fetched(outcome) => verdict("failed", "no seed could be fetched", NO_SEED),
             End::Finished => verdict("finished", "every URL in scope has its answer", 0),
         }
@@ -99,10 +102,10 @@ pub fn signal_name(signal: i32) -> &'static str {
     }
 }
 
-/// Every seed failed, and for reasons of the network: robots.txt forbade none of them.
+/// Every seed failed, for reasons of the network or because robots.txt forbids it.
 fn no_seed_fetched(outcome: &Outcome) -> bool {
     let all_failed = !outcome.seeds.is_empty() && outcome.seeds.iter().all(|seed| seed.result.is_err());
-    all_failed && outcome.last.counters.urls.fetched == 0 && outcome.last.counters.urls.robots == 0
+    all_failed && outcome.last.counters.urls.fetched == 0
 }
 
 /// report.json. The names and their order are the contract's.
@@ -454,7 +457,8 @@ pub(crate) mod tests {
         };
         assert_eq!(verdict(lost), ("failed", 5));
         assert_eq!(verdict(no_seed), ("failed", 4));
-        // a seed that robots.txt forbids is no failure of the network
+        // a seed that robots.txt forbids is no failure of the network, and asking again would not help; but a script
+        // must see that nothing came of it
         let forbidden = |outcome: &mut Outcome| {
             outcome.seeds[0].result = Err("robots.txt".to_owned());
             outcome.last.counters.urls = UrlCounts {
@@ -465,7 +469,7 @@ pub(crate) mod tests {
                 pending: 0,
             };
         };
-        assert_eq!(verdict(forbidden), ("finished", 0));
+        assert_eq!(verdict(forbidden), ("finished", 4));
     }
 
     #[test]

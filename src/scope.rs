@@ -59,7 +59,8 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// Compiles the patterns. They are searched in the `href` of an address, anywhere unless anchored.
+    /// Compiles the patterns. They are searched in the `href` of an address, anywhere unless anchored; those of `exclude`
+    /// in its identity too.
     ///
     /// # Errors
     /// The pattern that is not a regular expression, with the reason.
@@ -143,10 +144,12 @@ impl Scope {
         folders.any(|folder| self.keys.contains(folder))
     }
 
+    /// Both spellings are judged: a dot behind the host's name or a needless escape must not lead past a pattern.
     fn is_excluded(&self, url: &CrawlUrl) -> bool {
-        self.exclude
-            .as_ref()
-            .is_some_and(|patterns| patterns.is_match(url.href()))
+        self.exclude.as_ref().is_some_and(|patterns| {
+            let (href, identity) = (url.href(), url.canonical());
+            patterns.is_match(href) || (identity != href && patterns.is_match(identity))
+        })
     }
 
     fn is_included(&self, url: &CrawlUrl) -> bool {
@@ -265,6 +268,25 @@ mod tests {
     fn any_scope_takes_every_address() {
         assert!(is_in(&scope(ScopeKind::Any, &[]), "https://anywhere.example/x"));
         assert!(!is_in(&scope(ScopeKind::Host, &[]), "https://anywhere.example/x"));
+    }
+
+    #[test]
+    fn another_spelling_does_not_lead_past_an_exclude() {
+        let exclude = [
+            "^https?://inner\\.test[:/]".to_owned(),
+            "/%7[Ee]x/".to_owned(),
+            "/~y/".to_owned(),
+        ];
+        let scope = Scope::new(ScopeKind::Any, &[], &exclude, None).unwrap();
+        for outside in [
+            "http://INNER.test./",
+            "http://inner.test.:8080/a",
+            "http://h/%7ex/",
+            "http://h/%7Ey/",
+        ] {
+            assert!(!is_in(&scope, outside), "{outside}");
+        }
+        assert!(is_in(&scope, "http://h/"));
     }
 
     #[test]

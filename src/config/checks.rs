@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::value::{duration, show_size, size, whole};
 use crate::fetch::dns::Cidr;
+use crate::seen::sizing::{MAX_FP, MIN_FP};
 
 /// Smallest WARC file size, bytes: below it every record would get a file of its own.
 pub(super) const MIN_WARC_SIZE: u64 = 1 << 20;
@@ -30,6 +31,15 @@ pub(super) fn each<T>(values: &[String], read: impl Fn(&str) -> Result<T, String
 /// What was expected.
 pub(super) fn count(text: &str) -> Result<u64, String> {
     whole(text, 1..=u64::MAX)
+}
+
+/// A rate that a filter can have.
+///
+/// # Errors
+/// What was expected.
+pub(super) fn fp_rate(text: &str) -> Result<f64, String> {
+    let rate = text.parse().ok().filter(|rate| (MIN_FP..=MAX_FP).contains(rate));
+    rate.ok_or_else(|| format!("expected a number from {MIN_FP} to {MAX_FP}"))
 }
 
 /// A size above zero.
@@ -163,6 +173,15 @@ pub(super) fn log_format(text: &str) -> Result<bool, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rate_is_one_that_a_filter_can_have() {
+        assert_eq!(fp_rate("0.000001"), Ok(MIN_FP));
+        assert_eq!(fp_rate("0.5"), Ok(MAX_FP));
+        for text in ["0", "-1", "0.0000009", "0.6", "NaN", "much"] {
+            assert!(fp_rate(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn a_contact_is_an_address_a_person_can_use() {

@@ -365,7 +365,7 @@ mod tests {
                     "{at}:2: delay: expected a duration such as 500ms, 2s, 3m, 1h or 2d (at most ten years), found \"soon\""
                 ),
                 "CRAWLER_SCOPE: expected one of host, domain, prefix, any, found \"all\"".to_owned(),
-                "--fp-rate: expected a number above 0 and at most 0.5, found \"2\"".to_owned(),
+                "--fp-rate: expected a number from 0.000001 to 0.5, found \"2\"".to_owned(),
             ]
         );
     }

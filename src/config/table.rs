@@ -1,7 +1,8 @@
 //! The one list of settings. A row says how a setting is given (flag, key, variable), what it is for, and how it is read.
 
 use super::checks::{
-    address, contact, count, each, folder, header, log_format, pattern, prefix, some_duration, some_size, warc_size,
+    address, contact, count, each, folder, fp_rate, header, log_format, pattern, prefix, some_duration, some_size,
+    warc_size,
 };
 use super::setting::{BLANK, Group, Setting, Shape};
 use super::value::{
@@ -344,7 +345,7 @@ pub static GROUPS: [Group; 6] = [
                 shape: Shape::Number,
                 name: "P",
                 help: "Share of new URLs taken for seen by a full filter",
-                read: |c, v| put(&mut c.fp_rate, real(one(v), 0.0, 0.5)),
+                read: |c, v| put(&mut c.fp_rate, fp_rate(one(v))),
                 show: |c| vec![c.fp_rate.to_string()],
                 ..BLANK
             },

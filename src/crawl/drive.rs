@@ -370,15 +370,10 @@ impl<F: Fetcher> Loop<'_, F> {
     }
 
     fn settle(&mut self, settlement: Settlement, now: Time, permit: OwnedSemaphorePermit) {
-        let Settlement {
-            fact,
-            item,
-            why,
-            robots,
-        } = settlement;
+        let Settlement { fact, item, why, code } = settlement;
         let line = log::Line {
             at: now,
-            status: if robots { log::ROBOTS_PRECLUDED } else { log::GIVEN_UP },
+            status: code,
             size: None,
             url: item.url.href(),
             hops: &item.path.hops,

@@ -106,6 +106,8 @@ pub enum End {
         reason: &'static str,
         /// Why, for a person.
         detail: String,
+        /// The code of crawl.log.
+        code: i32,
         /// Another try may help.
         retryable: bool,
     },

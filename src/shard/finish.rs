@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::fact::{Done, End, Fact, RobotsBody, SeedResult, What, Work};
-use super::host::{Access, Mood};
+use super::host::{Access, GIVEN_UP, Mood, Retired};
 use super::{Errand, ROBOTS_REDIRECTS, Shard};
 use crate::clock::Time;
 use crate::frontier::{HostId, Item, Place};
@@ -104,10 +104,13 @@ impl Shard {
             Health::Faulty => Mood::Failing(failures.min(FAULTY_MAX)),
             Health::Busy | Health::Dead if failures >= most => {
                 fact.delta.retired = true;
-                Mood::Retired(format!(
-                    "host retired after {failures} failures in a row, the last: {}",
-                    said(end)
-                ))
+                Mood::Retired(Retired {
+                    code: code(end),
+                    why: format!(
+                        "host retired after {failures} failures in a row, the last: {}",
+                        said(end)
+                    ),
+                })
             }
             Health::Busy | Health::Dead => Mood::Failing(failures),
         };
@@ -283,7 +286,10 @@ impl Shard {
             return Access::Due(tries + 1);
         }
         if matches!(end, End::Failed { .. }) && host.fetched == 0 && asked == errand.owner {
-            host.mood = Mood::Retired(said(end));
+            host.mood = Mood::Retired(Retired {
+                code: code(end),
+                why: said(end),
+            });
             fact.delta.retired = true;
             return Access::Due(0);
         }
@@ -315,6 +321,14 @@ impl Shard {
         if asked_for.is_some_and(|wait| wait > Duration::ZERO) {
             host.hold = number;
         }
+    }
+}
+
+/// The code of crawl.log for a URL that is given up because of this.
+fn code(end: &End) -> i32 {
+    match end {
+        End::Failed { code, .. } => *code,
+        End::Answered { .. } => GIVEN_UP,
     }
 }
 

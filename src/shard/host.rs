@@ -16,6 +16,13 @@ use crate::url::Scheme;
 /// How long a robots.txt is believed (RFC 9309 section 2.4).
 pub const ROBOTS_LIFE: Duration = Duration::from_secs(24 * 3600);
 
+/// Heritrix's code for a URL that robots.txt forbids.
+pub(super) const ROBOTS_PRECLUDED: i32 = -9998;
+/// Heritrix's code for a URL whose robots.txt could not be had.
+pub(super) const ROBOTS_UNREACHABLE: i32 = -61;
+/// Heritrix's code for a URL given up with its host, which had answered to the last.
+pub(super) const GIVEN_UP: i32 = -8;
+
 /// What is known of one origin's robots.txt.
 #[derive(Debug, Clone)]
 pub(super) enum Access {
@@ -88,13 +95,22 @@ pub struct HostRow {
     /// Failures in a row.
     pub failures: u32,
     /// Why it was given up, if it was.
-    pub retired: Option<String>,
+    pub retired: Option<Retired>,
     /// URLs fetched.
     pub fetched: u64,
     /// No pending row stands before this place.
     pub low: Place,
     /// robots.txt of `http` and of `https`.
     pub access: [StoredAccess; 2],
+}
+
+/// Why a host was given up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retired {
+    /// The code of crawl.log for what waits there: that of the last failure, if it was one without an answer.
+    pub code: i32,
+    /// In words.
+    pub why: String,
 }
 
 /// Is the host well?
@@ -106,7 +122,7 @@ pub(super) enum Mood {
     /// So many requests in a row failed.
     Failing(u32),
     /// Given up, and why.
-    Retired(String),
+    Retired(Retired),
 }
 
 /// A host in memory.
@@ -161,7 +177,7 @@ impl Host {
         host.access = row.access.map(Access::from_stored);
         host.fetched = row.fetched;
         host.mood = match (row.retired, row.failures) {
-            (Some(why), _) => Mood::Retired(why),
+            (Some(retired), _) => Mood::Retired(retired),
             (None, 0) => Mood::Sound,
             (None, n) => Mood::Failing(n),
         };
@@ -176,7 +192,7 @@ impl Host {
             due: self.due,
             failures: self.failures(),
             retired: match &self.mood {
-                Mood::Retired(why) => Some(why.clone()),
+                Mood::Retired(retired) => Some(retired.clone()),
                 _ => None,
             },
             fetched: self.fetched,

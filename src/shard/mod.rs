@@ -19,8 +19,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use fact::{Done, End, Errand, Fact, Link, RobotsBody, SeedResult, What, Work};
-use host::{Access, Host, Mood};
-pub use host::{HostRow, ROBOTS_LIFE, StoredAccess};
+use host::{Access, Host, Mood, ROBOTS_PRECLUDED, ROBOTS_UNREACHABLE};
+pub use host::{HostRow, ROBOTS_LIFE, Retired, StoredAccess};
 
 use crate::clock::Time;
 use crate::frontier::ready::Ready;
@@ -89,8 +89,8 @@ pub struct Settlement {
     pub item: Item,
     /// Why, for the log.
     pub why: String,
-    /// It is robots.txt that forbids it.
-    pub robots: bool,
+    /// The code of crawl.log.
+    pub code: i32,
 }
 
 /// The owner of a set of hosts.
@@ -248,9 +248,9 @@ impl Shard {
             return None;
         };
         let scheme = item.url.scheme();
-        if let Mood::Retired(why) = &host.mood {
-            let why = why.clone();
-            return Some(self.settle(id, why, false));
+        if let Mood::Retired(retired) = &host.mood {
+            let Retired { code, why } = retired.clone();
+            return Some(self.settle(id, why, code));
         }
         if !obey {
             return self.start_page(id, now);
@@ -261,7 +261,7 @@ impl Shard {
             Access::Fetching(_) => None,
             Access::AllowAll(at) if believed(*at) => self.start_page(id, now),
             Access::DisallowAll(at) if believed(*at) => {
-                Some(self.settle(id, "robots.txt could not be had".to_owned(), true))
+                Some(self.settle(id, "robots.txt could not be had".to_owned(), ROBOTS_UNREACHABLE))
             }
             Access::Rules {
                 at, rules: Some(rules), ..
@@ -273,7 +273,7 @@ impl Shard {
                 let line = rules
                     .deciding_line(&path)
                     .map(|(n, line)| format!("robots.txt:{n}: {line}"));
-                Some(self.settle(id, line.unwrap_or_else(|| "robots.txt".to_owned()), true))
+                Some(self.settle(id, line.unwrap_or_else(|| "robots.txt".to_owned()), ROBOTS_PRECLUDED))
             }
             Access::Rules { at, rules: None, .. } if believed(*at) => {
                 self.refill(id, Some(scheme));
@@ -356,15 +356,16 @@ impl Shard {
         politeness::host_delay(&self.settings.patience, crawl_delay)
     }
 
-    /// Settles the first URL of a host without a request.
-    fn settle(&mut self, id: HostId, why: String, robots: bool) -> Next {
+    /// Settles the first URL of a host without a request. `code` is that of crawl.log.
+    fn settle(&mut self, id: HostId, why: String, code: i32) -> Next {
+        let robots = matches!(code, ROBOTS_PRECLUDED | ROBOTS_UNREACHABLE);
         let mut fact = self.new_fact();
         let host = self.host(id);
         #[expect(clippy::expect_used, reason = "called only when there is a front")]
         let (place, item) = host.queue.pop().expect("a front");
         host.queue.settled(place);
         fact.remove = Some((id, place));
-        let seed = if robots {
+        let seed = if code == ROBOTS_PRECLUDED {
             SeedResult::Robots
         } else {
             SeedResult::Failed(why.clone())
@@ -380,12 +381,7 @@ impl Shard {
         self.window = self.window.saturating_sub(1);
         self.prefetch(id);
         self.schedule(id);
-        Next::Settle(Box::new(Settlement {
-            fact,
-            item,
-            why,
-            robots,
-        }))
+        Next::Settle(Box::new(Settlement { fact, item, why, code }))
     }
 
     fn new_fact(&mut self) -> Fact {

@@ -94,6 +94,7 @@ fn refused() -> End {
         reason: "connect",
         detail: "h: refused".to_owned(),
         retryable: true,
+        code: -2,
     }
 }
 

@@ -72,9 +72,12 @@ impl Plain {
             host_start,
             host_end: host_start + page.host().len(),
             path_start,
-            path_end: path_start + folder_len,
         };
-        let folder = page.href().get(..parts.path_end).unwrap_or_default().to_owned();
+        let folder = page
+            .href()
+            .get(..path_start + folder_len)
+            .unwrap_or_default()
+            .to_owned();
         Plain {
             folder,
             parts,
@@ -108,7 +111,9 @@ impl Plain {
         let (mut folder, mut rest) = (self.folder.as_str(), raw);
         while let Some(further) = rest.strip_prefix("../") {
             rest = further;
-            let inside = folder.strip_suffix('/').and_then(|folder| folder.get(self.parts.path_start..));
+            let inside = folder
+                .strip_suffix('/')
+                .and_then(|folder| folder.get(self.parts.path_start..));
             if let Some(slash) = inside.and_then(|path| path.rfind('/')) {
                 folder = folder.get(..=self.parts.path_start + slash).unwrap_or(folder);
             }

@@ -3,9 +3,9 @@
 //! On top of what the URL Standard's parser already does (case of scheme and host, default port, empty path, dot
 //! segments, A-labels, numbers as IPv4 addresses) these rules apply, and no others:
 //! - percent-encoded octets are written in upper case, and unreserved ones (RFC 3986 section 2.3) are decoded;
-//! - an empty query (`?` at the end) is dropped;
 //! - one dot at the end of the host is dropped.
 //!
+//! An empty query (`?` at the end) is kept: an empty part is not a missing one (RFC 3986 section 6.2.3).
 //! All of them are idempotent together: the identity of an identity is itself.
 
 use super::whatwg::Parsed;
@@ -19,17 +19,14 @@ pub(super) struct Parts {
     pub(super) host_end: usize,
     /// First byte of the path.
     pub(super) path_start: usize,
-    /// Byte after the path: `?` or the end.
-    pub(super) path_end: usize,
 }
 
 /// The identity of `href`, or `None` if `href` is its own identity, which most are.
 pub(super) fn of(href: &str, parts: Parts) -> Option<String> {
     let host_dot = ends_in_one_dot(href.get(parts.host_start..parts.host_end)?);
-    let empty_query = parts.path_end + 1 == href.len();
     let tail = href.get(parts.path_start..)?;
     let escapes = memchr::memchr(b'%', tail.as_bytes()).is_some();
-    if !(host_dot || empty_query || escapes) {
+    if !(host_dot || escapes) {
         return None;
     }
 
@@ -37,7 +34,6 @@ pub(super) fn of(href: &str, parts: Parts) -> Option<String> {
     identity.extend_from_slice(href.get(..parts.host_end - usize::from(host_dot))?.as_bytes());
     identity.extend_from_slice(href.get(parts.host_end..parts.path_start)?.as_bytes());
     let path_start = identity.len();
-    let tail = tail.get(..tail.len() - usize::from(empty_query))?;
     push_decoded(&mut identity, tail.as_bytes());
     // ASCII came in and ASCII was written
     let identity = without_dot_segments(String::from_utf8(identity).ok()?, path_start);
@@ -115,8 +111,7 @@ mod tests {
             ("http://h/a/../b/./%2e%2e/c", "http://h/c"),
             ("http://h/%7ea%2fb%c3%a9", "http://h/~a%2Fb%C3%A9"),
             ("http://h/?%61=%5f%26", "http://h/?a=_%26"),
-            ("http://h/a?", "http://h/a"),
-            ("http://h/?#x", "http://h/"),
+            ("http://h/a?#x", "http://h/a?"),
             ("http://h/a#x?y", "http://h/a"),
             ("http://h.:8080/a", "http://h:8080/a"),
             ("http://\u{fc}.example/", "http://xn--tda.example/"),
@@ -141,7 +136,8 @@ mod tests {
             ("http://h/a%2Fb", "http://h/a/b"),
             ("http://h/a%20b", "http://h/a+b"),
             ("http://h/a%3F", "http://h/a"),
-            ("http://h/a??", "http://h/a"),
+            ("http://h/a?", "http://h/a"),
+            ("http://h/a??", "http://h/a?"),
             ("http://h/a?x?", "http://h/a?x"),
             ("http://h//a", "http://h/a"),
             ("http://h/%2541", "http://h/%41"),

@@ -7,8 +7,10 @@ mod base;
 mod canonical;
 mod normalize;
 pub mod surt;
+mod traps;
 mod whatwg;
 
 pub use base::Base;
 pub use normalize::{CrawlUrl, Identity, MAX_URL_BYTES, Reject, Scheme};
+pub use traps::{MAX_REPEATS, repeats_itself};
 pub use whatwg::{to_ascii, whatwg_href};

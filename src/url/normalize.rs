@@ -167,7 +167,6 @@ impl CrawlUrl {
             host_start: host_start(scheme),
             host_end,
             path_start,
-            path_end,
         };
         let canonical = canonical::of(&href, parts).map(String::into_boxed_str);
         Ok(Self {

@@ -9,7 +9,7 @@ use crate::hash::HashKey;
 use crate::scope::{OutReason, Scope, Verdict};
 use crate::shard::Link;
 use crate::stats::LinkCounts;
-use crate::url::{Base, CrawlUrl, Identity, Reject};
+use crate::url::{Base, CrawlUrl, Identity, Reject, repeats_itself};
 
 /// Redirects in a row that are followed.
 pub const MAX_REDIRECTS: u8 = 10;
@@ -106,6 +106,10 @@ impl Judge {
                 return;
             }
         };
+        if repeats_itself(url.path_and_query()) {
+            judged.counts.trap += 1;
+            return;
+        }
         let seed = if kind == LinkKind::Redirect { path.seed } else { None };
         let print = self.key.fingerprint(url.canonical().as_bytes());
         judged.links.push(Link {
@@ -260,6 +264,15 @@ mod tests {
         let at = |redirects| page("http://in.test/", move |path| path.redirects = redirects);
         assert_eq!(judge.judge(&at(MAX_REDIRECTS - 1), &found).links.len(), 1);
         assert_eq!(judge.judge(&at(MAX_REDIRECTS), &found).counts.trap, 1);
+    }
+
+    #[test]
+    fn an_address_that_repeats_itself_is_a_trap() {
+        let growing = page("http://in.test/a/a/a/a/a/", |_| {});
+        let found = links(&[("a/", LinkKind::Navigation), ("b/", LinkKind::Navigation)]);
+        let judged = judge(true).judge(&growing, &found);
+        let hrefs: Vec<_> = judged.links.iter().map(|link| link.url.href()).collect();
+        assert_eq!((hrefs, judged.counts.trap), (vec!["http://in.test/a/a/a/a/a/b/"], 1));
     }
 
     #[test]

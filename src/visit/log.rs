@@ -8,12 +8,8 @@ use std::time::Duration;
 use crate::clock::Time;
 use crate::ledger::LogEntry;
 
-/// Heritrix's code for a URL that robots.txt forbids.
-pub const ROBOTS_PRECLUDED: i32 = -9998;
 /// Heritrix's code for a runtime exception.
 pub const INTERNAL: i32 = -5;
-/// Heritrix's code for a URL given up after all its tries, or with its host.
-pub const GIVEN_UP: i32 = -8;
 
 /// What a line tells.
 #[derive(Debug, Clone)]

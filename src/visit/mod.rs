@@ -92,6 +92,7 @@ fn failed(work: Work, error: FetchError, at: Time) -> Visited {
     let end = End::Failed {
         reason: error.kind.word(),
         detail: error.detail,
+        code: error.kind.code(),
         retryable: error.kind.retryable(),
     };
     unanswered(work, end, error.kind.code(), span, at)
@@ -155,6 +156,7 @@ fn answered(work: Work, response: &Response, at: Time, settings: &Settings) -> V
             reason: "internal",
             detail,
             retryable: false,
+            code: log::INTERNAL,
         };
         return unanswered(work, end, log::INTERNAL, Some((response.started, response.took)), at);
     };

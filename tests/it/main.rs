@@ -11,6 +11,7 @@ mod web; // random but seeded webs with their truth
 
 // topics
 mod archive; // records and index, judged by the tools of the trade
+mod cases; // what other crawlers stumbled over, played by the byte
 mod cli; // messages, exit codes and files of the command line
 mod conformance; // shared cases of other crawlers and the standards
 mod crawl; // whole crawls, behaviour by behaviour

@@ -47,7 +47,7 @@ fn nothing_is_asked_of_a_host_that_never_answers_for_others() {
                 finish(&mut shard, *work, end(301), now, robots);
             }
             Next::Settle(settled) => {
-                assert!(settled.robots, "{}", settled.why);
+                assert_eq!(settled.fact.delta.settled, Settled::Robots, "{}", settled.why);
                 forbidden += 1;
             }
             Next::NotBefore(due) => now = due,

@@ -17,7 +17,7 @@ fn a_forbidden_url_is_settled_without_a_request() {
     let Next::Settle(settlement) = shard.next(at(1.0)) else {
         panic!("not settled")
     };
-    assert!(settlement.robots);
+    assert_eq!(settlement.fact.delta.settled, Settled::Robots);
     assert!(settlement.why.contains("Disallow: /no/"), "{}", settlement.why);
     assert_eq!(settlement.fact.delta.settled, Settled::Robots);
     assert!(matches!(settlement.fact.seed, Some((_, SeedResult::Robots))));
@@ -63,7 +63,7 @@ fn a_host_that_never_answered_its_robots_txt_is_retired_and_a_broken_one_forbids
     let Next::Settle(settlement) = dead.next(at(50.0)) else {
         panic!("not settled")
     };
-    assert!(!settlement.robots && settlement.why.contains("refused"));
+    assert!(settlement.fact.delta.settled != Settled::Robots && settlement.why.contains("refused"));
 
     let mut broken = shard(settings());
     offer(&mut broken, &["http://h/a"]);
@@ -74,7 +74,7 @@ fn a_host_that_never_answered_its_robots_txt_is_retired_and_a_broken_one_forbids
     let Next::Settle(settlement) = broken.next(at(50.0)) else {
         panic!("not settled")
     };
-    assert!(settlement.robots);
+    assert_eq!(settlement.fact.delta.settled, Settled::Robots);
 }
 
 #[test]
