@@ -36,10 +36,12 @@ pub(super) enum Access {
     AllowAll(Time),
     /// It could not be had (5xx, unreachable).
     DisallowAll(Time),
+    /// The origin never answered at all, and why. The other scheme's may: a site without TLS, say.
+    Silent(String),
 }
 
 /// [`Access`] as stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub enum StoredAccess {
     /// To be asked.
     #[default]
@@ -50,6 +52,8 @@ pub enum StoredAccess {
     AllowAll(Time),
     /// See [`Access::DisallowAll`].
     DisallowAll(Time),
+    /// See [`Access::Silent`].
+    Silent(String),
 }
 
 impl Access {
@@ -61,6 +65,7 @@ impl Access {
             }
             Self::AllowAll(at) => StoredAccess::AllowAll(*at),
             Self::DisallowAll(at) => StoredAccess::DisallowAll(*at),
+            Self::Silent(why) => StoredAccess::Silent(why.clone()),
         }
     }
 
@@ -74,6 +79,7 @@ impl Access {
             },
             StoredAccess::AllowAll(at) => Self::AllowAll(at),
             StoredAccess::DisallowAll(at) => Self::DisallowAll(at),
+            StoredAccess::Silent(why) => Self::Silent(why),
         }
     }
 }
@@ -206,6 +212,18 @@ impl Host {
     /// Something waits that has not run out of budget.
     pub(super) fn has_work(&self) -> bool {
         !self.errands.is_empty() || (!self.queue.is_empty() && !self.spent)
+    }
+
+    /// Why the first URL of the queue needs no request, if its origin never answered.
+    pub(super) fn first_is_silent(&self) -> Option<&str> {
+        if !self.access.iter().any(|access| matches!(access, Access::Silent(_))) {
+            return None;
+        }
+        let (_, item) = self.queue.front()?;
+        match self.access(item.url.scheme()) {
+            Access::Silent(why) => Some(why),
+            _ => None,
+        }
     }
 
     pub(super) fn access(&self, scheme: Scheme) -> &Access {

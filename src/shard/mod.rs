@@ -180,7 +180,12 @@ impl Shard {
             return;
         }
         host.scheduled = true;
-        let due = host.due;
+        // what needs no request needs no rest
+        let due = if host.first_is_silent().is_some() {
+            Time(0)
+        } else {
+            host.due
+        };
         self.ready.schedule(id, due);
     }
 
@@ -219,6 +224,10 @@ impl Shard {
         if host.in_flight >= per_host {
             return None;
         }
+        if let Some(why) = host.first_is_silent() {
+            let why = why.to_owned();
+            return Some(self.settle(id, why, false));
+        }
         if host.due > now {
             self.schedule(id);
             return None;
@@ -230,7 +239,8 @@ impl Shard {
             return None;
         }
         if let Some(errand) = host.errands.front().cloned() {
-            if matches!(host.mood, Mood::Retired(_)) {
+            let silent = matches!(host.access(errand.url.scheme()), Access::Silent(_));
+            if silent || matches!(host.mood, Mood::Retired(_)) {
                 host.errands.pop_front();
                 self.fail_errand(&errand, now);
                 self.schedule(id);
@@ -256,7 +266,8 @@ impl Shard {
         let path = item.url.path_and_query().to_owned();
         let believed = |at: Time| now.since(at) < ROBOTS_LIFE;
         match host.access(scheme) {
-            Access::Fetching(_) => None,
+            // settled above
+            Access::Fetching(_) | Access::Silent(_) => None,
             Access::AllowAll(at) if believed(*at) => self.start_page(id, now),
             Access::DisallowAll(at) if believed(*at) => {
                 Some(self.settle(id, "robots.txt could not be had".to_owned(), true))
@@ -587,5 +598,46 @@ mod tests {
         let work = started(shard.next(NOW));
         let fact = finish(&mut shard, work, answered(200), None, NOW);
         assert_eq!(fact.delta.violations, 1);
+    }
+    #[test]
+    fn a_site_without_tls_is_still_had_in_the_clear() {
+        let mut shard = shard(None, true);
+        let urls = ["https://h.test/", "http://h.test/", "https://h.test/2"].map(str::to_owned);
+        seeds(&mut shard, &urls);
+        let mut now = NOW;
+        let (mut fetched, mut failed, mut last) = (Vec::new(), 0, None);
+        loop {
+            match shard.next(now) {
+                Next::Start(work) => {
+                    assert!(!work.too_early);
+                    assert!(last.is_none_or(|end| now >= end + DELAY));
+                    last = Some(now);
+                    let url = work.url().clone();
+                    let end = if url.scheme() == Scheme::Https {
+                        refused()
+                    } else {
+                        answered(404)
+                    };
+                    finish(&mut shard, *work, end, None, now);
+                    fetched.push(url.href().to_owned());
+                }
+                Next::Settle(settled) => {
+                    assert_eq!((settled.robots, settled.why.as_str()), (false, "refused"));
+                    failed += 1;
+                }
+                Next::NotBefore(due) => now = due,
+                Next::Empty => break,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(
+            fetched,
+            [
+                "https://h.test/robots.txt",
+                "http://h.test/robots.txt",
+                "http://h.test/"
+            ]
+        );
+        assert_eq!(failed, 2);
     }
 }
