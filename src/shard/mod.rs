@@ -501,10 +501,8 @@ mod tests {
         }
     }
 
-    fn moved_to(url: &str) -> Option<RobotsBody> {
-        Some(RobotsBody::Redirect(
-            CrawlUrl::parse(url, &Identity::default()).unwrap(),
-        ))
+    fn moved_to(url: &str) -> RobotsBody {
+        RobotsBody::Redirect(CrawlUrl::parse(url, &Identity::default()).unwrap())
     }
 
     #[test]
@@ -541,7 +539,7 @@ mod tests {
                 }
                 Next::Start(work) => {
                     let robots = moved_to("http://dead.test/robots.txt");
-                    finish(&mut shard, *work, answered(301), robots, now);
+                    finish(&mut shard, *work, answered(301), Some(robots), now);
                 }
                 Next::Settle(settled) => {
                     assert!(settled.robots, "{}", settled.why);
@@ -562,7 +560,7 @@ mod tests {
         seeds(&mut shard, &["http://h.test/".to_owned()]);
         let work = started(shard.next(NOW));
         let robots = moved_to("http://other.test/robots.txt");
-        finish(&mut shard, work, answered(301), robots, NOW);
+        finish(&mut shard, work, answered(301), Some(robots), NOW);
         let work = started(shard.next(NOW));
         assert_eq!(work.url().host(), "other.test");
         let bytes = b"User-agent: *\nCrawl-delay: 7\n".to_vec();
