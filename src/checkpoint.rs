@@ -61,9 +61,9 @@ impl Writing {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn chunk(&mut self, mut bytes: Vec<u8>) -> io::Result<()> {
-        self.writer.chunk(&mut bytes).map_err(invalid)?;
-        self.file.append(&bytes)
+    pub fn chunk(&mut self, bytes: &mut Vec<u8>) -> io::Result<()> {
+        self.writer.chunk(bytes).map_err(invalid)?;
+        self.file.append(bytes)
     }
 
     /// Ends and publishes the file. The facts must be durable through `log_end` when this is called.
@@ -212,7 +212,7 @@ mod tests {
         for index in 0..seen.chunks() {
             let mut bytes = Vec::new();
             seen.copy_chunk(index, &mut bytes);
-            writing.chunk(bytes).unwrap();
+            writing.chunk(&mut bytes).unwrap();
             during(seen);
         }
         writing.publish(seen.account().items, &seen.sample()).unwrap();

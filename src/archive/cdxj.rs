@@ -11,7 +11,7 @@ pub fn line(meta: &ResponseMeta, revisit: bool, file: &str, offset: u64, length:
     line_with_key(&crate::url::surt::surt(&meta.uri), meta, revisit, file, offset, length)
 }
 
-/// As [`line`] with a key that is known already.
+/// As [`line()`] with a key that is known already.
 #[must_use]
 pub fn line_with_key(key: &str, meta: &ResponseMeta, revisit: bool, file: &str, offset: u64, length: u64) -> String {
     let mime = if revisit {

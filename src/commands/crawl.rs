@@ -1,6 +1,6 @@
 //! `crawler crawl`: seeds → job → crawl → reports → exit code.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -107,10 +107,14 @@ fn run_job(mut loaded: Loaded, mut warnings: Vec<String>, screen: &Screen) -> Re
         text: format!("no threads: {error}"),
         exit: 1,
     })?;
-    let (ended, last) = runtime.block_on(watched(&config, &urls, &job.dir, screen))?;
+    let quiet = config.quiet;
+    // the loop is a task like the visits, so that what they have for each other crosses no further thread
+    let crawl = runtime.spawn(watched(config, urls, job.dir.clone(), screen.clone()));
+    let ended = runtime.block_on(crawl);
+    let (ended, last) = ended.unwrap_or_else(|lost| std::panic::resume_unwind(lost.into_panic()))?;
     runtime.shutdown_timeout(LAST_WAIT);
     match ended {
-        Ok(outcome) => close(&job, &outcome, config.quiet),
+        Ok(outcome) => close(&job, &outcome, quiet),
         Err(error) => {
             let failure = Failure::from(error);
             // the screen is told by whoever gets the failure
@@ -133,10 +137,10 @@ fn beginning(job: &Job, seeds: usize) -> String {
 
 /// Runs the crawl while signals and the screen are served. Gives how it ended and the last that was seen of it.
 async fn watched(
-    config: &Config,
-    seeds: &[CrawlUrl],
-    job: &Path,
-    screen: &Screen,
+    config: Config,
+    seeds: Vec<CrawlUrl>,
+    job: PathBuf,
+    screen: Screen,
 ) -> Result<(Result<Outcome, CrawlError>, Option<Snapshot>), Failure> {
     let no_signals = |error| Failure {
         text: format!("signals cannot be caught: {error}"),
@@ -148,8 +152,8 @@ async fn watched(
     let signals = tokio::spawn(obey(interrupt, terminate, stop, screen.clone()));
     let (view, shown) = watch::channel(None);
     let last = shown.clone();
-    let progress = tokio::spawn(screen.clone().show(shown));
-    let ended = crawl::run(config, seeds, job, view, stopped).await;
+    let progress = tokio::spawn(screen.show(shown));
+    let ended = crawl::run(&config, &seeds, &job, view, stopped).await;
     // both end by themselves: the crawl has dropped the sender of its view
     let _ = progress.await;
     signals.abort();

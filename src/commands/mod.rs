@@ -140,7 +140,7 @@ pub fn command() -> clap::Command {
         .mut_subcommand("config", |command| command.mut_subcommand("show", with_flags))
 }
 
-/// `crawler --help` as it stands in the README: [`HELP_WIDTH`] columns, no colours.
+/// `crawler --help` as it stands in the README: 110 columns, no colours.
 #[must_use]
 pub fn help() -> String {
     command().term_width(HELP_WIDTH).render_help().to_string()

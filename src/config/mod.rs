@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //! [`table`] is the one list of settings, a [`setting::Setting`] each: flag, key, variable, help and default stand in one
-//! row, and every other part reads it: `flags` (clap), `file` (crawler.toml), [`load`] (who wins, and where a value came from), [`sample`]
+//! row, and every other part reads it: `flags` (clap), `file` (crawler.toml), [`mod@load`] (who wins, and where a value came from), [`sample`]
 //! (crawler.toml as written by `crawler config init`, and what `crawler config show` prints). [`value`] reads and writes
 //! sizes, durations and numbers.
 

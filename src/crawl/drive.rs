@@ -1,9 +1,9 @@
 //! The loop: start what may start, take in what came back, tell the ledger, stop in order.
 //!
 //! One task owns the shard, so nothing here needs a lock. It never awaits a send. A start takes one of W permits; the
-//! permit travels with the visit into the ledger and returns when the bytes are written, so visits and unwritten records
-//! together are at most W, and a slow disk slows starting. Links end in the frontier, which always accepts: no deadlock
-//! can form. `Next::Empty` with every permit back is the end of the crawl.
+//! permit travels with the visit into the ledger and returns when the bytes are written (or held, 64 KiB a file at most),
+//! so visits and unwritten records together are at most W, and a slow disk slows starting. Links end in the frontier,
+//! which always accepts: no deadlock can form. `Next::Empty` with every permit back is the end of the crawl.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -13,9 +13,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::copy::{Piece, copy};
 use super::filter::Copying;
 use super::grow::Growth;
-use super::keep::{Order, Word, keep};
+use super::keep::{Order, Word, Written, keep};
 use super::{CrawlError, End, Snapshot};
 use crate::clock::Time;
 use crate::disk::Disk;
@@ -28,6 +29,11 @@ use crate::visit::{self, Visited, log};
 
 /// Time between two snapshots for the watchers.
 const VIEW_EVERY: Duration = Duration::from_millis(200);
+/// Finished visits are told to the ledger together, so that its thread is not woken for each: so many of each hundred
+/// permits at once,
+const TOLD_TOGETHER_PERCENT: usize = 12;
+/// and none later than this.
+const TELL_WITHIN: Duration = Duration::from_millis(2);
 /// How long a stop waits for requests in flight before it leaves them pending.
 pub const DRAIN: Duration = Duration::from_secs(10);
 
@@ -103,6 +109,10 @@ pub(super) struct Loop<'a, F> {
     pub(super) permits: Arc<Semaphore>,
     pub(super) visiting: JoinSet<(Box<Visited>, OwnedSemaphorePermit)>,
     orders: UnboundedSender<Order>,
+    pub(super) pieces: UnboundedSender<Piece>,
+    /// What is told to the ledger next, and when at the latest.
+    untold: Vec<Written>,
+    tell_by: Instant,
     view: &'a watch::Sender<Option<Snapshot>>,
     pub(super) phase: Phase,
     /// The newest totals that are durable.
@@ -133,14 +143,18 @@ pub(super) async fn drive<F: Fetcher>(
 ) -> Result<Ended, CrawlError> {
     let (orders, order_queue) = unbounded_channel();
     let (words, mut heard) = unbounded_channel();
-    let task = keep(ledger, Arc::clone(&crawl.disk), order_queue, words);
-    spawn_ledger(place, task)?;
+    let (pieces, piece_queue) = unbounded_channel();
+    spawn_writer(place, "ledger", keep(ledger, order_queue, words.clone()))?;
+    spawn_writer(place, "checkpoint", copy(Arc::clone(&crawl.disk), piece_queue, words))?;
     let now = Instant::now();
     let tail = crawl.before.clone();
     let mut this = Loop {
         permits: Arc::new(Semaphore::new(crawl.concurrency)),
         visiting: JoinSet::new(),
         orders,
+        pieces,
+        untold: Vec::new(),
+        tell_by: now,
         view,
         phase: Phase::Running,
         fetched: tail.counters.urls.fetched,
@@ -175,7 +189,7 @@ fn first_cause(error: CrawlError, heard: &mut UnboundedReceiver<Word>) -> CrawlE
     error
 }
 
-fn spawn_ledger(place: Place, task: impl Future<Output = ()> + Send + 'static) -> Result<(), CrawlError> {
+fn spawn_writer(place: Place, name: &str, task: impl Future<Output = ()> + Send + 'static) -> Result<(), CrawlError> {
     match place {
         Place::Task => {
             tokio::spawn(task);
@@ -184,7 +198,7 @@ fn spawn_ledger(place: Place, task: impl Future<Output = ()> + Send + 'static) -
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
             let runtime = runtime.map_err(|error| CrawlError::Other(format!("cannot start the writer: {error}")))?;
             std::thread::Builder::new()
-                .name("ledger".to_owned())
+                .name(name.to_owned())
                 .spawn(move || runtime.block_on(task))
                 .map_err(|error| CrawlError::Other(format!("cannot start the writer: {error}")))?;
         }
@@ -209,8 +223,9 @@ impl<F: Fetcher> Loop<'_, F> {
     ) -> Result<End, CrawlError> {
         loop {
             self.start()?;
-            self.look_after_the_filter()?;
+            while self.look_after_the_filter()? {}
             self.show(false);
+            self.tell_if_due();
             if let Some(end) = self.ended() {
                 return Ok(end);
             }
@@ -288,6 +303,9 @@ impl<F: Fetcher> Loop<'_, F> {
         }
         if let Some(due) = self.wake {
             wake = wake.min(due);
+        }
+        if !self.untold.is_empty() {
+            wake = wake.min(self.tell_by);
         }
         if let Some(most) = self.crawl.limits.time {
             wake = wake.min(Instant::now() + most.saturating_sub(self.wall()));
@@ -383,18 +401,37 @@ impl<F: Fetcher> Loop<'_, F> {
         page: Option<String>,
         permit: OwnedSemaphorePermit,
     ) {
-        self.growth_note(&fact);
+        self.crawl.growth.admit(&fact.prints);
         let entry = Box::new(Entry {
             fact,
             members,
             log,
             page,
         });
-        // a ledger that has ended says why by a word, which ends the loop
-        let _ = self.orders.send(Order::Write(entry, self.crawl.clock.now(), permit));
+        if self.untold.is_empty() {
+            self.tell_by = Instant::now() + TELL_WITHIN;
+        }
+        let now = self.crawl.clock.now();
+        self.untold.push(Written { entry, now, permit });
     }
 
-    pub(super) fn order(&self, order: Order) -> Result<(), CrawlError> {
+    /// Tells the ledger what is finished.
+    fn tell(&mut self) {
+        if !self.untold.is_empty() {
+            // a ledger that has ended says why by a word, which ends the loop
+            let _ = self.orders.send(Order::Write(std::mem::take(&mut self.untold)));
+        }
+    }
+
+    fn tell_if_due(&mut self) {
+        let many = self.untold.len() * 100 >= self.crawl.concurrency * TOLD_TOGETHER_PERCENT;
+        if many || Instant::now() >= self.tell_by {
+            self.tell();
+        }
+    }
+
+    pub(super) fn order(&mut self, order: Order) -> Result<(), CrawlError> {
+        self.tell(); // orders are served in turn
         self.orders
             .send(order)
             .map_err(|_| CrawlError::Other("the writer has ended".to_owned()))
@@ -407,15 +444,8 @@ impl<F: Fetcher> Loop<'_, F> {
                 self.tail = *tail;
             }
             Some(Word::Refilled(answer)) => self.crawl.shard.refilled(answer.host, answer.rows, answer.robots),
-            Some(Word::ChunkWritten) => {
-                if let Some(copying) = &mut self.copying {
-                    copying.on_the_way -= 1;
-                }
-            }
-            Some(Word::Published) => {
-                self.copying = None;
-                self.next_checkpoint = Instant::now() + self.crawl.checkpoint_every;
-            }
+            Some(Word::ChunkWritten(bytes)) => self.chunk_written(bytes),
+            Some(Word::Published) => self.published()?,
             Some(Word::Failed(error)) => return Err(error.into()),
             Some(Word::Closed(_)) | None => return Err(CrawlError::Other("the writer has ended early".to_owned())),
         }

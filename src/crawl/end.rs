@@ -6,7 +6,6 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
 
 use super::drive::{DRAIN, Ended, Loop, Phase};
-use super::filter::CHUNKS_AHEAD;
 use super::keep::{Order, Word};
 use super::{CrawlError, End, usage};
 use crate::fetch::Fetcher;
@@ -78,21 +77,9 @@ impl<F: Fetcher> Loop<'_, F> {
     /// A last checkpoint, the run's totals, the archive closed.
     pub(super) async fn close(mut self, end: End, heard: &mut UnboundedReceiver<Word>) -> Result<Ended, CrawlError> {
         while self.visiting.join_next().await.is_some() {}
-        while self.copying.is_some() {
-            self.look_after_the_filter()?;
-            self.hear_one(heard).await?;
-        }
+        self.finish_checkpoint(heard).await?;
         self.begin_checkpoint()?;
-        while self.copying.is_some() {
-            self.look_after_the_filter()?;
-            if self
-                .copying
-                .as_ref()
-                .is_some_and(|copying| copying.publishing || copying.on_the_way >= CHUNKS_AHEAD)
-            {
-                self.hear_one(heard).await?;
-            }
-        }
+        self.finish_checkpoint(heard).await?;
         let wall = u64::try_from(self.wall().as_micros()).unwrap_or(u64::MAX);
         let usage = usage::now();
         let before = self.crawl.before.clone();
@@ -114,8 +101,13 @@ impl<F: Fetcher> Loop<'_, F> {
         }
     }
 
-    pub(super) async fn hear_one(&mut self, heard: &mut UnboundedReceiver<Word>) -> Result<(), CrawlError> {
-        let word = heard.recv().await;
-        self.hear(word)
+    async fn finish_checkpoint(&mut self, heard: &mut UnboundedReceiver<Word>) -> Result<(), CrawlError> {
+        while self.copying.is_some() {
+            if !self.look_after_the_filter()? {
+                let word = heard.recv().await;
+                self.hear(word)?;
+            }
+        }
+        Ok(())
     }
 }

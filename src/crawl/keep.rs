@@ -3,72 +3,56 @@
 //! It runs on a thread of its own, so that no stall of the store or the disk holds up a fetch; in virtual time it is a
 //! task beside the loop.
 
-use std::sync::Arc;
-
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::time::Instant;
 
-use crate::checkpoint::Writing;
 use crate::clock::Time;
-use crate::disk::Disk;
 use crate::frontier::{HostId, Place};
 use crate::ledger::{Entry, Ledger, Refilled, SYNC_EVERY, Tail, WriteError};
-use crate::seen::snapshot::{Sample, Shape};
 use crate::url::Scheme;
+
+/// What came of one visit, with the permit that returns when it is written.
+pub(super) struct Written {
+    pub(super) entry: Box<Entry>,
+    pub(super) now: Time,
+    pub(super) permit: OwnedSemaphorePermit,
+}
 
 /// What the loop asks of the ledger. The channel is bounded by the permits that travel in it.
 pub(super) enum Order {
     /// Write this; the permit is given back when the bytes are written.
-    Write(Box<Entry>, Time, OwnedSemaphorePermit),
+    Write(Vec<Written>),
     /// Read a host's rows.
     Refill {
         host: HostId,
         after: Option<Place>,
         robots: Option<Scheme>,
     },
-    /// Begin a checkpoint of a filter of this shape at this position of the log.
-    Begin {
-        shape: Shape,
-        log_start: u64,
-        identity: u32,
-    },
-    /// A chunk of it.
-    Chunk(Vec<u8>),
-    /// Its end.
-    Publish {
-        log_end: u64,
-        sample: Box<Sample>,
-        pause_us: u64,
-    },
+    /// Add to the totals; written with the next batch.
+    Note(Box<dyn FnOnce(&mut Tail) + Send>),
     /// Add the run's totals, make everything durable, close the archive and end.
     Close(Box<dyn FnOnce(&mut Tail) + Send>),
 }
 
-/// What the ledger tells the loop.
+/// What the writers tell the loop.
 pub(super) enum Word {
     /// Everything up to this fact is durable.
     Durable { fact: u64, tail: Box<Tail> },
     /// The answer to a refill.
     Refilled(Refilled),
-    /// A chunk of the checkpoint is written.
-    ChunkWritten,
+    /// A chunk of the checkpoint is written; its memory comes back.
+    ChunkWritten(Vec<u8>),
     /// The checkpoint is published.
     Published,
-    /// A write failed; the ledger has ended.
+    /// A write failed; the crawl ends.
     Failed(WriteError),
     /// Everything is durable and closed.
     Closed(Box<Ledger>),
 }
 
 /// Serves orders until [`Order::Close`], a failure, or the end of the loop.
-pub(super) async fn keep(
-    mut ledger: Box<Ledger>,
-    disk: Arc<dyn Disk>,
-    mut orders: UnboundedReceiver<Order>,
-    words: UnboundedSender<Word>,
-) {
-    let mut writing = None;
+pub(super) async fn keep(mut ledger: Box<Ledger>, mut orders: UnboundedReceiver<Order>, words: UnboundedSender<Word>) {
     let mut due: Option<Instant> = None;
     let mut told = 0;
     let (began, wall_before) = (Instant::now(), ledger.tail().wall_us);
@@ -99,7 +83,7 @@ pub(super) async fn keep(
                 }
                 Err(error) => Err(error),
             },
-            Some(order) => serve(&mut ledger, &disk, &mut writing, order, &words),
+            Some(order) => serve(&mut ledger, order, &words),
         };
         if let Err(error) = result {
             let _ = words.send(Word::Failed(error));
@@ -123,55 +107,19 @@ pub(super) async fn keep(
     }
 }
 
-fn serve(
-    ledger: &mut Ledger,
-    disk: &Arc<dyn Disk>,
-    writing: &mut Option<Writing>,
-    order: Order,
-    words: &UnboundedSender<Word>,
-) -> Result<(), WriteError> {
-    let filter = |source| WriteError {
-        what: "state/filter.tmp".to_owned(),
-        source,
-    };
+fn serve(ledger: &mut Ledger, order: Order, words: &UnboundedSender<Word>) -> Result<(), WriteError> {
     match order {
-        Order::Write(entry, now, permit) => {
-            ledger.write(*entry, now)?;
-            drop(permit);
+        Order::Write(entries) => {
+            for Written { entry, now, permit } in entries {
+                ledger.write(*entry, now)?;
+                drop(permit);
+            }
         }
         Order::Refill { host, after, robots } => {
             let refilled = ledger.refill(host, after, robots)?;
             let _ = words.send(Word::Refilled(refilled));
         }
-        Order::Begin {
-            shape,
-            log_start,
-            identity,
-        } => {
-            *writing = Some(Writing::begin(Arc::clone(disk), &shape, log_start, identity).map_err(filter)?);
-        }
-        Order::Chunk(bytes) => {
-            if let Some(writing) = writing {
-                writing.chunk(bytes).map_err(filter)?;
-            }
-            let _ = words.send(Word::ChunkWritten);
-        }
-        Order::Publish {
-            log_end,
-            sample,
-            pause_us,
-        } => {
-            // every admission before the last copied chunk stands before this order, so this makes it durable
-            ledger.sync()?;
-            if let Some(writing) = writing.take() {
-                writing.publish(log_end, &sample).map_err(filter)?;
-                ledger.note(|tail| {
-                    tail.checkpoints += 1;
-                    tail.checkpoint_pause_us = tail.checkpoint_pause_us.max(pause_us);
-                });
-            }
-            let _ = words.send(Word::Published);
-        }
+        Order::Note(change) => ledger.note(change),
         Order::Close(_) => unreachable!("served by the caller"),
     }
     Ok(())

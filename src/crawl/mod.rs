@@ -1,5 +1,6 @@
 //! A crawl from settings to outcome. The loop itself is in `drive`, the ledger's task in `keep`.
 
+mod copy;
 mod drive;
 mod end;
 mod filter;

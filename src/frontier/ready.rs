@@ -20,6 +20,12 @@ impl Ready {
         self.heap.push(Reverse((due, self.turn, host)));
     }
 
+    /// Puts a host in before all others that come due at the same time: what was fetched for its turn must not have left
+    /// memory again when the turn comes.
+    pub fn schedule_first(&mut self, host: HostId, due: Time) {
+        self.heap.push(Reverse((due, 0, host)));
+    }
+
     /// The host that comes due first.
     #[must_use]
     pub fn peek(&self) -> Option<(Time, HostId)> {
@@ -70,6 +76,8 @@ mod tests {
         assert_eq!(ready.pop_due(Time(15)), Some(3));
         assert_eq!(ready.pop_due(Time(15)), None);
         assert_eq!(ready.len(), 1);
+        ready.schedule_first(4, Time(20));
+        assert_eq!(ready.pop_due(Time(20)), Some(4));
         assert_eq!(ready.pop_due(Time(20)), Some(1));
         assert!(ready.is_empty());
     }

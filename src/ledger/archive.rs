@@ -1,6 +1,6 @@
 //! The archive's files: a response or a revisit, the index line, rotation, repair.
 
-use super::{INDEX_LINES, Ledger, LogEntry, Naming, WarcFile, WriteError, decode, encode};
+use super::{Held, INDEX_LINES, Ledger, LogEntry, Naming, WarcFile, WriteError, decode, encode};
 use crate::archive::warc::{Members, Original};
 use crate::archive::{cdxj, naming, warc};
 use crate::clock::Time;
@@ -29,11 +29,9 @@ impl LogEntry {
         } else {
             self.annotations.join(",")
         };
-        format!(
-            "{} {annotations} {}\n",
-            self.columns,
-            serde_json::Value::Object(self.extra)
-        )
+        // a map of texts and numbers always encodes
+        let extra = serde_json::to_string(&self.extra).unwrap_or_default();
+        [&self.columns, " ", &annotations, " ", &extra, "\n"].concat()
     }
 }
 
@@ -57,7 +55,10 @@ impl Ledger {
         if self.disk.read(&open).naming(&open)?.is_some() {
             let mut file = self.disk.append(&open).naming(&open)?;
             file.truncate(len).naming(&open)?;
-            self.warc = Some(WarcFile { name, file });
+            self.warc = Some(WarcFile {
+                name,
+                file: Held::new(file),
+            });
         } else {
             let mut file = self.disk.append(&closed).naming(&closed)?;
             file.truncate(len).naming(&closed)?;
@@ -141,7 +142,7 @@ impl Ledger {
         };
         let name = naming::file_name(&archive.prefix, now, self.tail.serial);
         let path = format!("archive/{}", naming::open_name(&name));
-        let mut file = self.disk.append(&path).naming(&path)?;
+        let mut file = Held::new(self.disk.append(&path).naming(&path)?);
         let opening = warc::warcinfo(&archive.info, &name, now);
         file.append(&opening).naming(&path)?;
         let len = file.len();

@@ -1,13 +1,14 @@
 //! The one writer. Archive bytes first, then the batch of facts that covers them.
 //!
-//! A fact's bytes (WARC members, log line, index lines, admitted fingerprints) are appended as it comes. Every
-//! [`SYNC_EVERY`] the files are synced, and then one atomic batch says what they hold: rows of the queue removed and
-//! added, hosts, digests, counters, and the [`Tail`]: the length of each file that is covered. After a crash the files are cut
-//! to the tail: a page is wholly there (archived, its links admitted, marked done) or not at all. What was in flight is
-//! simply still pending.
+//! A fact's bytes (WARC members, log line, index lines, admitted fingerprints) are appended as it comes, small ones held
+//! and written together. Every [`SYNC_EVERY`] the files are synced, and then one atomic batch says what they hold: rows
+//! of the queue removed and added, hosts, digests, counters, and the [`Tail`]: the length of each file that is covered.
+//! After a crash the files are cut to the tail: a page is wholly there (archived, its links admitted, marked done) or
+//! not at all. What was in flight is simply still pending.
 
 mod archive;
 mod check;
+mod held;
 mod row;
 
 use std::collections::HashMap;
@@ -17,7 +18,7 @@ use std::time::Duration;
 
 use crate::archive::warc::{Original, WarcInfo};
 use crate::clock::Time;
-use crate::disk::{Append, Disk};
+use crate::disk::Disk;
 use crate::frontier::queue::{REFILL_ROWS, Rows};
 use crate::frontier::{HostId, Item, Place};
 use crate::hash::Fingerprint;
@@ -25,6 +26,7 @@ use crate::shard::{Fact, SeedResult};
 use crate::store::{Batch, Store, Table};
 use crate::url::{Identity, Scheme};
 pub use check::check;
+use held::Held;
 pub use row::{Entry, Found, JobRow, LogEntry, Tail, hosts, look};
 use row::{decode, encode};
 
@@ -84,7 +86,7 @@ impl<T> Naming<T> for io::Result<T> {
 
 struct WarcFile {
     name: String,
-    file: Box<dyn Append>,
+    file: Held,
 }
 
 /// The answer to a refill.
@@ -109,10 +111,10 @@ pub struct Ledger {
     /// Digests in the batch.
     digests: HashMap<[u8; 20], Original>,
     warc: Option<WarcFile>,
-    admitted: Box<dyn Append>,
-    log: Box<dyn Append>,
-    index: Box<dyn Append>,
-    pages: Box<dyn Append>,
+    admitted: Held,
+    log: Held,
+    index: Held,
+    pages: Held,
     prints: Vec<u8>,
     written: u64,
 }
@@ -134,7 +136,7 @@ impl Ledger {
         let open = |name: &str, len: u64| {
             let mut file = disk.append(name).naming(name)?;
             file.truncate(len).naming(name)?;
-            Ok(file)
+            Ok(Held::new(file))
         };
         let admitted = open(ADMITTED, tail.admitted)?;
         let log = open(CRAWL_LOG, tail.log)?;

@@ -22,22 +22,23 @@ impl Shard {
     pub(super) fn admit(
         &mut self,
         fact: &mut Fact,
-        links: Vec<Link>,
+        mut links: Vec<Link>,
         counts: LinkCounts,
         from: Option<&Item>,
         now: Time,
     ) {
         fact.delta.links = counts;
-        let (asked, prerequisites): (Vec<Link>, Vec<Link>) = links
-            .into_iter()
-            .partition(|link| !(self.settings.robots && link.url.path_and_query() == "/robots.txt"));
-        // a robots.txt is fetched as the first work of its host: a link to it asks for nothing more
-        fact.delta.links.seen += prerequisites.len() as u64;
-        let prints: Vec<_> = asked.iter().map(|link| link.print).collect();
+        if self.settings.robots {
+            // a robots.txt is fetched as the first work of its host: a link to it asks for nothing more
+            let found = links.len();
+            links.retain(|link| link.url.path_and_query() != "/robots.txt");
+            fact.delta.links.seen += (found - links.len()) as u64;
+        }
+        let prints: Vec<_> = links.iter().map(|link| link.print).collect();
         let mut flags = std::mem::take(&mut self.new_flags);
         self.seen.insert_batch(&prints, &mut flags);
         let mut changed = Vec::new();
-        for (link, new) in asked.into_iter().zip(&flags) {
+        for (link, new) in links.into_iter().zip(&flags) {
             if !*new {
                 fact.delta.links.seen += 1;
                 continue;

@@ -144,6 +144,22 @@ pub struct Done {
     pub robots: Option<RobotsBody>,
 }
 
+impl Done {
+    /// A finished piece of work that brought no links.
+    #[must_use]
+    pub fn new(work: Work, end: End, at: crate::clock::Time) -> Self {
+        Self {
+            work,
+            end,
+            at,
+            links: Vec::new(),
+            counts: LinkCounts::default(),
+            links_dropped: 0,
+            robots: None,
+        }
+    }
+}
+
 /// What came of a seed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SeedResult {

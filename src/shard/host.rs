@@ -40,7 +40,7 @@ pub(super) enum Access {
     Silent(String),
 }
 
-/// [`Access`] as stored.
+/// What a robots.txt allows, as stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub enum StoredAccess {
     /// To be asked.
@@ -48,11 +48,11 @@ pub enum StoredAccess {
     Unknown,
     /// The text is in the robots table; when it was fetched, and its Crawl-delay in microseconds.
     Rules(Time, Option<u64>),
-    /// See [`Access::AllowAll`].
+    /// Everything may be fetched.
     AllowAll(Time),
-    /// See [`Access::DisallowAll`].
+    /// Nothing may be fetched.
     DisallowAll(Time),
-    /// See [`Access::Silent`].
+    /// The origin never answered at all, and why.
     Silent(String),
 }
 
@@ -207,6 +207,20 @@ impl Host {
                 _ => None,
             })
             .max()
+    }
+
+    /// Marks the host as standing in the heap and says for when; `None` if it stands there already or has nothing to do.
+    pub(super) fn stand_in_line(&mut self) -> Option<Time> {
+        if self.scheduled || !self.has_work() {
+            return None;
+        }
+        self.scheduled = true;
+        // what needs no request needs no rest
+        Some(if self.first_is_silent().is_some() {
+            Time(0)
+        } else {
+            self.due
+        })
     }
 
     /// Something waits that has not run out of budget.

@@ -23,7 +23,7 @@ impl Shard {
         }
     }
 
-    /// The store's answer to [`Next::Refill`]: rows in order (`None` if none were asked for), whether they were all,
+    /// The store's answer to [`Next::Refill`](super::Next::Refill): rows in order (`None` if none were asked for), whether they were all,
     /// and the robots.txt that was asked for (`None` also if the store has none).
     pub fn refilled(
         &mut self,
@@ -61,8 +61,10 @@ impl Shard {
         self.window = (self.window + after).saturating_sub(before);
         if let Some((scheme, bytes)) = cached {
             self.remember_robots(id, scheme, bytes);
+            self.schedule_first(id);
+        } else {
+            self.schedule(id);
         }
-        self.schedule(id);
     }
 
     /// Counts parsed rules against the cache's bound and lets the oldest go.

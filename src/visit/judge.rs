@@ -39,38 +39,41 @@ pub struct Judged {
 }
 
 impl Judge {
-    /// Judges the links of a page. A text that stands on the page twice with the same meaning is judged once and
-    /// counted as seen from then on.
+    /// Judges the links of a page. What stands on the page twice with the same meaning, but for its fragment, is judged
+    /// once and counted as seen from then on.
     #[must_use]
     pub fn judge(&self, page: &Item, found: &Links<'_>) -> Judged {
         let mut judged = Judged::default();
-        self.judge_document(page, &page.url, found, &mut judged);
+        let scope = self.scope.read().unwrap_or_else(PoisonError::into_inner);
+        self.judge_document(page, &page.url, found, &scope, &mut judged);
         judged
     }
 
     /// The links of a document of the page: the page itself, or a frame written inside it that has its own base.
-    fn judge_document(&self, page: &Item, address: &CrawlUrl, found: &Links<'_>, judged: &mut Judged) {
+    fn judge_document(&self, page: &Item, address: &CrawlUrl, found: &Links<'_>, scope: &Scope, judged: &mut Judged) {
         let base = Base::of(address, found.base.as_deref());
         let mut texts = HashSet::with_capacity(found.links.len());
         for link in &found.links {
             judged.counts.found += 1;
-            if !texts.insert((link.raw.as_ref(), link.kind)) {
+            // the first `#` starts the fragment wherever it stands (URL Standard, section 4.4), and no fragment is sent
+            let text = link.raw.split_once('#').map_or(link.raw.as_ref(), |(text, _)| text);
+            if !texts.insert((text, link.kind)) {
                 judged.counts.seen += 1;
                 continue;
             }
-            match CrawlUrl::join(&base, &link.raw, &self.identity) {
-                Ok(url) => self.judge_one(page, url, link.kind, judged),
+            match CrawlUrl::join(&base, text, &self.identity) {
+                Ok(url) => self.judge_one(page, url, link.kind, scope, judged),
                 Err(Reject::Scheme(_)) => judged.counts.out_of_scope += 1,
                 Err(Reject::Malformed(_) | Reject::TooLong(_)) => judged.counts.malformed += 1,
             }
         }
         for frame in &found.frames {
             let around = CrawlUrl::join(&base, "", &self.identity);
-            self.judge_document(page, around.as_ref().unwrap_or(address), frame, judged);
+            self.judge_document(page, around.as_ref().unwrap_or(address), frame, scope, judged);
         }
     }
 
-    fn judge_one(&self, page: &Item, url: CrawlUrl, kind: LinkKind, judged: &mut Judged) {
+    fn judge_one(&self, page: &Item, url: CrawlUrl, kind: LinkKind, scope: &Scope, judged: &mut Judged) {
         let path = &page.path;
         let requisite = matches!(kind, LinkKind::Requisite | LinkKind::Stylesheet);
         if requisite && !self.requisites {
@@ -95,12 +98,7 @@ impl Judge {
         let further = kind == LinkKind::Navigation || deep_frame;
         let depth = path.depth.saturating_add(u16::from(further));
         let requisites = if deep_frame { 0 } else { requisites };
-        let verdict = self
-            .scope
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .judge(&url, depth);
-        let outside = match verdict {
+        let outside = match scope.judge(&url, depth) {
             Verdict::In => false,
             Verdict::Out(OutReason::Scope) if follows_outside(page, kind) => true,
             Verdict::Out(_) => {
@@ -181,7 +179,7 @@ mod tests {
     fn every_link_is_counted_once() {
         let found = links(&[
             ("/a", LinkKind::Navigation),
-            ("/a", LinkKind::Navigation),
+            ("/a#b", LinkKind::Navigation),
             ("mailto:x@y", LinkKind::Navigation),
             ("http://[", LinkKind::Navigation),
             ("http://out.test/", LinkKind::Navigation),

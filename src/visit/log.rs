@@ -10,6 +10,8 @@ use crate::ledger::LogEntry;
 
 /// Heritrix's code for a URL that robots.txt forbids.
 pub const ROBOTS_PRECLUDED: i32 = -9998;
+/// Heritrix's code for a runtime exception.
+pub const INTERNAL: i32 = -5;
 /// Heritrix's code for a URL given up after all its tries, or with its host.
 pub const GIVEN_UP: i32 = -8;
 

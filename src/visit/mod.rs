@@ -19,9 +19,8 @@ use crate::ledger::LogEntry;
 use crate::politeness;
 use crate::robots::{MAX_ROBOTS_BYTES, Robots};
 use crate::shard::{Done, End, RobotsBody, What, Work};
-use crate::stats::LinkCounts;
 use crate::url::{Base, CrawlUrl};
-use judge::Judge;
+use judge::{Judge, Judged};
 
 /// A body longer than this is worked on off the runtime's threads, bytes.
 const LARGE_BODY: usize = 256 * 1024;
@@ -89,38 +88,37 @@ pub async fn visit<F: Fetcher>(
 }
 
 fn failed(work: Work, error: FetchError, at: Time) -> Visited {
-    let address = work.url().href().to_owned();
-    let path = path_of(&work);
-    let log = log::Line {
-        at,
-        status: error.kind.code(),
-        size: None,
-        url: &address,
-        hops: &hops(&work),
-        via: path.and_then(|path| path.via.as_deref()),
-        mime: None,
-        span: Some((error.started, error.took)),
-        sha1: None,
-        annotations: tries(path),
-    };
-    let mut log = log.entry();
-    log.extra.insert("error".to_owned(), error.detail.clone().into());
+    let span = Some((error.started, error.took));
     let end = End::Failed {
         reason: error.kind.word(),
         detail: error.detail,
         retryable: error.kind.retryable(),
     };
-    let done = Done {
-        work,
-        end,
+    unanswered(work, end, error.kind.code(), span, at)
+}
+
+/// A visit without a response to archive.
+fn unanswered(work: Work, end: End, status: i32, span: Option<(Time, Duration)>, at: Time) -> Visited {
+    let address = work.url().href().to_owned();
+    let path = path_of(&work);
+    let line = log::Line {
         at,
-        links: Vec::new(),
-        counts: LinkCounts::default(),
-        links_dropped: 0,
-        robots: None,
+        status,
+        size: None,
+        url: &address,
+        hops: &hops(&work),
+        via: path.and_then(|path| path.via.as_deref()),
+        mime: None,
+        span,
+        sha1: None,
+        annotations: tries(path),
     };
+    let mut log = line.entry();
+    if let End::Failed { detail, .. } = &end {
+        log.extra.insert("error".to_owned(), detail.clone().into());
+    }
     Visited {
-        done,
+        done: Done::new(work, end, at),
         members: None,
         log,
         page: None,
@@ -147,6 +145,52 @@ fn tries(path: Option<&Path>) -> Vec<String> {
 }
 
 fn answered(work: Work, response: &Response, at: Time, settings: &Settings) -> Visited {
+    let Some(reading) = guarded(|| read(&work, response, at, settings)) else {
+        let detail = format!(
+            "{}: a defect of this program met by this page; please report it",
+            work.url()
+        );
+        tracing::error!("{detail}");
+        let end = End::Failed {
+            reason: "internal",
+            detail,
+            retryable: false,
+        };
+        return unanswered(work, end, log::INTERNAL, Some((response.started, response.took)), at);
+    };
+    Visited {
+        done: Done {
+            links: reading.judged.links,
+            counts: reading.judged.counts,
+            links_dropped: reading.links_dropped,
+            robots: reading.robots,
+            ..Done::new(work, reading.end, at)
+        },
+        members: reading.members,
+        log: reading.log,
+        page: reading.page,
+        address: reading.address,
+    }
+}
+
+/// Runs what reads bytes that a stranger sent. Should it ever panic, one page is lost and named, and the crawl goes on.
+fn guarded<T>(read: impl FnOnce() -> T) -> Option<T> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(read)).ok()
+}
+
+/// What a response holds.
+struct Reading {
+    end: End,
+    members: Option<Members>,
+    log: LogEntry,
+    judged: Judged,
+    links_dropped: u64,
+    robots: Option<RobotsBody>,
+    page: Option<String>,
+    address: String,
+}
+
+fn read(work: &Work, response: &Response, at: Time, settings: &Settings) -> Reading {
     let encodings: Vec<&[u8]> = response.header_all("content-encoding").collect();
     let decoded = decode::decode(&encodings, &response.body, settings.max_decoded);
     let mime = response
@@ -164,20 +208,20 @@ fn answered(work: Work, response: &Response, at: Time, settings: &Settings) -> V
         decoded: decoded.bytes.len() as u64,
     };
     let address = work.url().href().to_owned();
-    let mut annotations = tries(path_of(&work));
+    let mut annotations = tries(path_of(work));
     annotations.extend(response.truncated.map(|why| annotation(why).to_owned()));
     annotations.extend(decoded.fault.map(|fault| format!("decode:{}", word(fault))));
     let members = settings
         .archive
-        .then(|| warc::encode(&address, response, &provenance(&work, &annotations)));
+        .then(|| warc::encode(&address, response, &provenance(work, &annotations)));
     let sha1 = members.as_ref().map(|members| members.meta.payload_sha1);
-    let path = path_of(&work);
+    let path = path_of(work);
     let line = log::Line {
         at,
         status: i32::from(response.status),
         size: Some(response.body.len() as u64),
         url: &address,
-        hops: &hops(&work),
+        hops: &hops(work),
         via: path.and_then(|path| path.via.as_deref()),
         mime: Some(&mime),
         span: Some((response.started, response.took)),
@@ -188,30 +232,21 @@ fn answered(work: Work, response: &Response, at: Time, settings: &Settings) -> V
     if let Some(ip) = response.remote {
         log.extra.insert("ip".to_owned(), ip.to_string().into());
     }
-    let mut done = Done {
-        work,
+    let mut reading = Reading {
         end,
-        at,
-        links: Vec::new(),
-        counts: LinkCounts::default(),
-        links_dropped: 0,
-        robots: None,
-    };
-    let mut page = None;
-    match &done.work.what {
-        What::Page { item, .. } => {
-            let item = item.clone();
-            page = read_page(&item, response, &decoded, settings, &mut done);
-        }
-        What::Robots(errand) => done.robots = read_robots(&errand.url, response, &decoded, settings),
-    }
-    Visited {
-        done,
         members,
         log,
-        page,
+        judged: Judged::default(),
+        links_dropped: 0,
+        robots: None,
+        page: None,
         address,
+    };
+    match &work.what {
+        What::Page { item, .. } => read_page(item, response, &decoded, settings, &mut reading),
+        What::Robots(errand) => reading.robots = read_robots(&errand.url, response, &decoded, settings),
     }
+    reading
 }
 
 /// Heritrix's annotation for a body that is not whole.
@@ -244,13 +279,7 @@ fn provenance(work: &Work, annotations: &[String]) -> Provenance {
 }
 
 /// Links and fields of a page.
-fn read_page(
-    item: &Item,
-    response: &Response,
-    decoded: &Decoded<'_>,
-    settings: &Settings,
-    done: &mut Done,
-) -> Option<String> {
+fn read_page(item: &Item, response: &Response, decoded: &Decoded<'_>, settings: &Settings, reading: &mut Reading) {
     let content_type = response.header("content-type");
     let mut text = String::new();
     let links = extract::extract(
@@ -260,22 +289,19 @@ fn read_page(
         &decoded.bytes,
         &mut text,
     );
-    let judged = settings.judge.judge(item, &links);
-    done.links_dropped = links.dropped;
-    done.links = judged.links;
-    done.counts = judged.counts;
-    drop(links);
-    let fields = settings.fields.as_ref()?;
-    let fields = match mime::sniff(content_type, &decoded.bytes).as_str() {
-        "text/html" | "application/xhtml+xml" => fields.extract(&charset::decode(content_type, &decoded.bytes).1),
-        _ => return None,
-    };
+    reading.judged = settings.judge.judge(item, &links);
+    reading.links_dropped = links.dropped;
+    let Some(fields) = &settings.fields else { return };
+    let html = ["text/html", "application/xhtml+xml"];
+    if !html.contains(&mime::sniff(content_type, &decoded.bytes).as_str()) {
+        return;
+    }
     let mut line = serde_json::Map::new();
     line.insert("url".to_owned(), item.url.href().into());
     line.insert("time".to_owned(), response.started.rfc3339(3).into());
     line.insert("status".to_owned(), response.status.into());
-    line.extend(fields);
-    Some(format!("{}\n", serde_json::Value::Object(line)))
+    line.extend(fields.extract(&charset::decode(content_type, &decoded.bytes).1));
+    reading.page = Some(format!("{}\n", serde_json::Value::Object(line)));
 }
 
 fn read_robots(url: &CrawlUrl, response: &Response, decoded: &Decoded<'_>, settings: &Settings) -> Option<RobotsBody> {
@@ -295,5 +321,16 @@ fn read_robots(url: &CrawlUrl, response: &Response, decoded: &Decoded<'_>, setti
                 .map(RobotsBody::Redirect)
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_defect_costs_one_page_and_not_the_crawl() {
+        assert_eq!(guarded(|| 7), Some(7));
+        assert_eq!(guarded(|| -> u8 { panic!("met by a page") }), None);
     }
 }

@@ -20,7 +20,7 @@ fn the_demo_brings_its_whole_web_home_and_a_second_one_overwrites_nothing() {
         );
         assert!(output.status.success(), "{text}");
         assert!(text.contains("pages in the archive, each once"), "{text}");
-        assert!(text.contains(&format!("{folder}/report.json")), "{text}");
+        assert!(text.contains(&format!("{folder}/archive")), "{text}");
         let job = home.path().join(folder);
         let records = records(&job.join("archive"));
         assert_sound(&records);
