@@ -235,6 +235,7 @@ mod tests {
     #[test]
     fn a_line_tells_the_work_and_the_state() {
         let mut snapshot = outcome().last;
+        snapshot.counters.urls.pending = 5;
         snapshot.in_flight = 2;
         snapshot.hosts_active = 3;
         snapshot.hosts_resting = 1;
@@ -252,6 +253,7 @@ mod tests {
     #[test]
     fn the_hint_names_the_host_that_is_waited_for() {
         let mut snapshot = outcome().last;
+        snapshot.counters.urls.pending = 5;
         let wait = |snapshot: &Snapshot| hint(snapshot, 1.0).unwrap();
         snapshot.next_due = Some((snapshot.now + Duration::from_secs(12), "example.com".to_owned()));
         assert_eq!(wait(&snapshot), "waiting 12 s for example.com");

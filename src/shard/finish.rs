@@ -11,7 +11,7 @@ use crate::frontier::{HostId, Item, Place};
 use crate::politeness;
 use crate::robots::Robots;
 use crate::stats::Settled;
-use crate::url::CrawlUrl;
+use crate::url::{CrawlUrl, Scheme};
 
 /// How a request went, as the host's patience sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -272,7 +272,7 @@ impl Shard {
         self.host(owner).access(scheme).clone()
     }
 
-    /// Asks again while tries are left. Then a host that never answered at all is given up, and one whose robots.txt
+    /// Asks again while tries are left. Then an origin that never answered at all is given up, and one whose robots.txt
     /// alone is broken is taken to disallow everything.
     fn robots_failed(&mut self, asked: HostId, errand: &Errand, end: &End, fact: &mut Fact, at: Time) -> Access {
         let retries = self.settings.retries;
@@ -286,12 +286,18 @@ impl Shard {
             return Access::Due(tries + 1);
         }
         if matches!(end, End::Failed { .. }) && host.fetched == 0 && asked == errand.owner {
-            host.mood = Mood::Retired(Retired {
+            let other = match errand.scheme {
+                Scheme::Http => Scheme::Https,
+                Scheme::Https => Scheme::Http,
+            };
+            fact.delta.retired = !matches!(
+                host.access(other),
+                Access::Silent(_) | Access::AllowAll(_) | Access::Rules { .. }
+            );
+            return Access::Silent(Retired {
                 code: code(end),
                 why: said(end),
             });
-            fact.delta.retired = true;
-            return Access::Due(0);
         }
         Access::DisallowAll(at)
     }

@@ -43,10 +43,12 @@ pub(super) enum Access {
     AllowAll(Time),
     /// It could not be had (5xx, unreachable).
     DisallowAll(Time),
+    /// The origin never answered at all, and why. The other scheme's may: a site without TLS, say.
+    Silent(Retired),
 }
 
 /// What a robots.txt allows, as stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub enum StoredAccess {
     /// To be asked.
     #[default]
@@ -57,6 +59,8 @@ pub enum StoredAccess {
     AllowAll(Time),
     /// Nothing may be fetched.
     DisallowAll(Time),
+    /// The origin never answered at all, and why.
+    Silent(Retired),
 }
 
 impl Access {
@@ -68,6 +72,7 @@ impl Access {
             }
             Self::AllowAll(at) => StoredAccess::AllowAll(*at),
             Self::DisallowAll(at) => StoredAccess::DisallowAll(*at),
+            Self::Silent(why) => StoredAccess::Silent(why.clone()),
         }
     }
 
@@ -81,6 +86,7 @@ impl Access {
             },
             StoredAccess::AllowAll(at) => Self::AllowAll(at),
             StoredAccess::DisallowAll(at) => Self::DisallowAll(at),
+            StoredAccess::Silent(why) => Self::Silent(why),
         }
     }
 }
@@ -225,12 +231,29 @@ impl Host {
             return None;
         }
         self.scheduled = true;
-        Some(self.due)
+        // what needs no request needs no rest
+        Some(if self.first_is_silent().is_some() {
+            Time(0)
+        } else {
+            self.due
+        })
     }
 
     /// Something waits that has not run out of budget.
     pub(super) fn has_work(&self) -> bool {
         !self.errands.is_empty() || (!self.queue.is_empty() && !self.spent)
+    }
+
+    /// Why the first URL of the queue needs no request, if its origin never answered.
+    pub(super) fn first_is_silent(&self) -> Option<&Retired> {
+        if !self.access.iter().any(|access| matches!(access, Access::Silent(_))) {
+            return None;
+        }
+        let (_, item) = self.queue.front()?;
+        match self.access(item.url.scheme()) {
+            Access::Silent(why) => Some(why),
+            _ => None,
+        }
     }
 
     pub(super) fn access(&self, scheme: Scheme) -> &Access {

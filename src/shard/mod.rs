@@ -221,6 +221,9 @@ impl Shard {
         if host.in_flight >= per_host {
             return None;
         }
+        if let Some(Retired { code, why }) = host.first_is_silent().cloned() {
+            return Some(self.settle(id, why, code));
+        }
         if host.due > now {
             self.schedule(id);
             return None;
@@ -232,7 +235,8 @@ impl Shard {
             return None;
         }
         if let Some(errand) = host.errands.front().cloned() {
-            if matches!(host.mood, Mood::Retired(_)) {
+            let silent = matches!(host.access(errand.url.scheme()), Access::Silent(_));
+            if silent || matches!(host.mood, Mood::Retired(_)) {
                 host.errands.pop_front();
                 self.fail_errand(&errand, now);
                 self.schedule(id);
@@ -258,7 +262,8 @@ impl Shard {
         let path = item.url.path_and_query().to_owned();
         let believed = |at: Time| now.since(at) < ROBOTS_LIFE;
         match host.access(scheme) {
-            Access::Fetching(_) => None,
+            // settled above
+            Access::Fetching(_) | Access::Silent(_) => None,
             Access::AllowAll(at) if believed(*at) => self.start_page(id, now),
             Access::DisallowAll(at) if believed(*at) => {
                 Some(self.settle(id, "robots.txt could not be had".to_owned(), ROBOTS_UNREACHABLE))

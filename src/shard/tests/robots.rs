@@ -199,3 +199,37 @@ fn parsed_rules_leave_memory_when_there_are_too_many_and_come_back() {
     assert!(asked > 0, "the cache is larger than all the rules");
     assert_eq!(forbidden, hosts);
 }
+
+#[test]
+fn a_site_without_tls_is_still_had_in_the_clear() {
+    let mut shard = shard(settings());
+    offer(&mut shard, &["https://h/", "http://h/", "https://h/2"]);
+    let mut now = at(0.0);
+    let (mut asked, mut failed, mut last) = (Vec::new(), 0, None);
+    loop {
+        match shard.next(now) {
+            Next::Start(work) => {
+                assert!(!work.too_early);
+                assert!(last.is_none_or(|end| now >= end + SECOND));
+                last = Some(now);
+                asked.push(work.url().href().to_owned());
+                let end = if work.url().scheme() == Scheme::Https {
+                    refused()
+                } else {
+                    end(404)
+                };
+                finish(&mut shard, *work, end, now, None);
+            }
+            Next::Settle(settled) => {
+                assert_eq!((settled.code, settled.why.as_str()), (-2, "h: refused"));
+                failed += 1;
+            }
+            Next::NotBefore(due) => now = due,
+            Next::Empty => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    let tls = "https://h/robots.txt";
+    assert_eq!(asked, [tls, tls, "http://h/robots.txt", "http://h/"]);
+    assert_eq!(failed, 2);
+}
