@@ -206,7 +206,7 @@ fn a_bad_flag_or_variable_is_named() {
     let place = place.variable("CRAWLER_FP_RATE", "2");
     place
         .run(&["--seed", "http://a/"])
-        .assert(2, &["CRAWLER_FP_RATE: expected a number above 0"]);
+        .assert(2, &["CRAWLER_FP_RATE: expected a number from 0.000001"]);
 }
 
 #[test]
