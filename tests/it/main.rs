@@ -21,4 +21,5 @@ mod extract; // links, equal to a DOM parser's
 mod fetch; // one request, every way it can go wrong
 mod house; // who may import whom
 mod kill; // kill -9, again and again
+mod old_jobs; // job folders of earlier versions
 mod virtual_time; // whole crawls in virtual time, killed thousands of times
