@@ -134,7 +134,8 @@ fn share(text: &str) -> Result<f64, String> {
 /// The whole command line: the commands, and the table of settings as flags.
 #[must_use]
 pub fn command() -> clap::Command {
-    let with_flags = |command: clap::Command| command.args(config::flags::args());
+    // of a flag that is given twice the last one counts, as with curl and wget; lists collect all
+    let with_flags = |command: clap::Command| command.args(config::flags::args()).args_override_self(true);
     with_flags(Cli::command())
         .mut_subcommand("crawl", with_flags)
         .mut_subcommand("config", |command| command.mut_subcommand("show", with_flags))
@@ -244,6 +245,15 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         command().debug_assert();
+    }
+
+    #[test]
+    fn the_last_of_a_flag_counts_and_lists_collect() {
+        let line = "crawler --delay 1s --seed http://a/ --delay 2s --seed http://b/";
+        let matches = command().try_get_matches_from(line.split(' ')).unwrap();
+        let given = |name: &str| -> Vec<_> { matches.get_raw(name).unwrap().collect() };
+        assert_eq!(given("delay"), ["2s"]);
+        assert_eq!(given("seed"), ["http://a/", "http://b/"]);
     }
 
     #[test]
