@@ -183,6 +183,7 @@ impl Pace {
 fn describe(snapshot: &Snapshot, now: f64) -> (String, String) {
     let urls = &snapshot.counters.urls;
     let average = per_second(urls.fetched, snapshot.wall);
+    let hint = hint(snapshot, if now > 0.0 { now } else { average });
     let work = format!(
         "{} pages, {}/s now, {}/s on average, {} queued, {} failed, {}",
         thousands(urls.fetched),
@@ -192,18 +193,15 @@ fn describe(snapshot: &Snapshot, now: f64) -> (String, String) {
         thousands(urls.failed),
         bytes(snapshot.counters.bytes.received),
     );
-    let mut state = format!(
-        "{} hosts ({} with work, {} resting), {} in flight, filter {} full",
+    let state = format!(
+        "{} hosts ({} with work, {} resting), {} in flight{}, filter {} full",
         thousands(snapshot.counters.hosts),
         thousands(snapshot.hosts_active as u64),
         thousands(snapshot.hosts_resting as u64),
         snapshot.in_flight,
+        hint.map_or_else(String::new, |hint| format!(", {hint}")),
         percent(share(snapshot.seen.items, snapshot.seen.capacity)),
     );
-    if let Some(hint) = hint(snapshot, if now > 0.0 { now } else { average }) {
-        state.push_str(", ");
-        state.push_str(&hint);
-    }
     (work, state)
 }
 
@@ -246,7 +244,7 @@ mod tests {
         );
         assert_eq!(
             state,
-            "4 hosts (3 with work, 1 resting), 2 in flight, filter 5.0 % full, the queue lasts 2 s"
+            "4 hosts (3 with work, 1 resting), 2 in flight, the queue lasts 2 s, filter 5.0 % full"
         );
     }
 

@@ -36,7 +36,7 @@ pub struct Verdict {
     pub state: &'static str,
     /// Why, in words.
     pub reason: String,
-    /// The exit code (CONTRACT): 0, 4 if no seed could be fetched, 5 if the accounts do not add up, 130 or 143 after a
+    /// The exit code (README): 0, 4 if no seed could be fetched, 5 if the accounts do not add up, 130 or 143 after a
     /// signal.
     pub exit: u8,
 }

@@ -17,7 +17,7 @@ use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand}
 use crate::config::{self, Loaded};
 use crate::seen::Kind;
 
-/// Exit code of a mistake in flags, settings or seeds (CONTRACT).
+/// Exit code of a mistake in flags, settings or seeds (README).
 pub const USAGE: u8 = 2;
 /// Columns of the help where no terminal says otherwise; the README's copy has them.
 const HELP_WIDTH: usize = 100;
@@ -46,8 +46,8 @@ Every flag has its key in crawler.toml (--max-pages is max_pages) and its variab
 (1024s), 1KB, 1MB, 1GB (1000s). Durations: 500ms, 2s, 3m, 1h, 2d.
 
 Exit codes: 0 finished, or stopped at a limit that was asked for; 1 unexpected error; 2 usage or settings; \
-3 disk full or folder not writable; 4 no seed could be fetched; 5 the accounts do not add up; \
-130, 143 stopped by SIGINT, SIGTERM with its state saved: the same command goes on.";
+3 disk full or folder not writable; 4 no seed could be fetched, or robots.txt forbids all that was asked for; \
+5 the accounts do not add up; 130, 143 stopped by SIGINT, SIGTERM with its state saved: the same command goes on.";
 
 #[derive(Debug, Subcommand)]
 enum Command {

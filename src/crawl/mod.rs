@@ -108,7 +108,7 @@ pub struct Outcome {
     pub seeds: Vec<SeedOutcome>,
 }
 
-/// What can end a crawl early. Each has its exit code (CONTRACT) and says what to do.
+/// What can end a crawl early. Each has its exit code (README) and says what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CrawlError {
@@ -339,6 +339,7 @@ pub async fn crawl<F: Fetcher>(
             identity,
             key: job.key,
             requisites: plan.requisites,
+            traps: std::sync::atomic::AtomicU32::new(0),
         },
         archive: plan.archive.is_some(),
         max_decoded: plan.max_decoded,
@@ -411,6 +412,13 @@ fn make_shard(
     })?;
     for note in restored.notes {
         tracing::warn!("{note}");
+    }
+    if resumed {
+        let capacity = restored.seen.account().capacity;
+        tracing::info!(
+            capacity,
+            "the job's own filter goes on; --capacity and --fp-rate are for new jobs"
+        );
     }
     let now = clock.now();
     let hold_until = if resumed { now + plan.shard.patience.delay } else { now };

@@ -114,7 +114,8 @@ pub struct Ledger {
     admitted: Held,
     log: Held,
     index: Held,
-    pages: Held,
+    /// Opened with the first page that has fields.
+    pages: Option<Held>,
     prints: Vec<u8>,
     written: u64,
 }
@@ -141,7 +142,11 @@ impl Ledger {
         let admitted = open(ADMITTED, tail.admitted)?;
         let log = open(CRAWL_LOG, tail.log)?;
         let index = open(INDEX_LINES, tail.index)?;
-        let pages = open(PAGES, tail.pages)?;
+        let pages = if tail.pages > 0 {
+            Some(open(PAGES, tail.pages)?)
+        } else {
+            None
+        };
         let mut batch = Batch::default();
         if found.job.is_none() {
             batch.put(Table::Meta, JOB_KEY, encode(job));
@@ -217,7 +222,15 @@ impl Ledger {
             self.log.append(line.as_bytes()).naming(CRAWL_LOG)?;
         }
         if let Some(page) = page {
-            self.pages.append(page.as_bytes()).naming(PAGES)?;
+            if self.pages.is_none() {
+                let mut file = self.disk.append(PAGES).naming(PAGES)?;
+                // what a killed run left behind its last batch
+                file.truncate(self.tail.pages).naming(PAGES)?;
+                self.pages = Some(Held::new(file));
+            }
+            if let Some(pages) = &mut self.pages {
+                pages.append(page.as_bytes()).naming(PAGES)?;
+            }
         }
         self.admit(&fact.prints)?;
         self.batch_fact(&fact);
@@ -292,13 +305,14 @@ impl Ledger {
             (&mut self.log, CRAWL_LOG),
             (&mut self.index, INDEX_LINES),
         ];
-        for (file, name) in files.into_iter().chain([(&mut self.pages, PAGES)]) {
+        let pages = self.pages.as_mut().map(|pages| (pages, PAGES));
+        for (file, name) in files.into_iter().chain(pages) {
             file.sync().naming(name)?;
         }
         self.tail.admitted = self.admitted.len();
         self.tail.log = self.log.len();
         self.tail.index = self.index.len();
-        self.tail.pages = self.pages.len();
+        self.tail.pages = self.pages.as_ref().map_or(0, Held::len);
         let mut batch = std::mem::take(&mut self.batch);
         batch.put(Table::Meta, TAIL_KEY, encode(&self.tail));
         self.store.commit(batch, true).naming("state/store")?;

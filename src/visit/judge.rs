@@ -1,6 +1,7 @@
 //! A page's raw links → addresses in scope, with their fingerprints. Normalize comes before scope.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use crate::extract::{LinkKind, Links};
@@ -9,12 +10,15 @@ use crate::hash::HashKey;
 use crate::scope::{OutReason, Scope, Verdict};
 use crate::shard::Link;
 use crate::stats::LinkCounts;
-use crate::url::{Base, CrawlUrl, Identity, Reject, repeats_itself};
+use crate::url::{Base, CrawlUrl, Identity, MAX_REPEATS, Reject, repeats_itself};
 
 /// Redirects in a row that are followed.
 pub const MAX_REDIRECTS: u8 = 10;
 /// Requisite hops in a row that stay at their page's depth (frames in frames, imports of imports).
 pub const MAX_REQUISITE_HOPS: u8 = 5;
+
+/// Addresses left as traps that a run names in its log; further ones are only counted.
+pub const TRAPS_NAMED: u32 = 1_000;
 
 /// What judging needs to know.
 #[derive(Debug)]
@@ -27,6 +31,8 @@ pub struct Judge {
     pub key: HashKey,
     /// Follow requisites.
     pub requisites: bool,
+    /// Addresses left as traps in this run.
+    pub traps: AtomicU32,
 }
 
 /// Links in scope, and what became of the others.
@@ -108,6 +114,7 @@ impl Judge {
         };
         if repeats_itself(url.path_and_query()) {
             judged.counts.trap += 1;
+            self.name_trap(&url, page);
             return;
         }
         let seed = if kind == LinkKind::Redirect { path.seed } else { None };
@@ -122,6 +129,19 @@ impl Judge {
             outside,
             seed,
         });
+    }
+}
+
+impl Judge {
+    /// Says in the log which address was left and why, for the first [`TRAPS_NAMED`] of a run.
+    fn name_trap(&self, url: &CrawlUrl, page: &Item) {
+        let before = self.traps.fetch_add(1, Ordering::Relaxed);
+        if before < TRAPS_NAMED {
+            let rule = format!("more than {MAX_REPEATS} repeated parts");
+            tracing::info!(url = url.href(), on = page.url.href(), rule, "left as a trap");
+        } else if before == TRAPS_NAMED {
+            tracing::info!("further traps of this run are only counted");
+        }
     }
 }
 
@@ -153,6 +173,7 @@ mod tests {
             identity,
             key: HashKey([1; 16]),
             requisites,
+            traps: AtomicU32::new(0),
         }
     }
 
