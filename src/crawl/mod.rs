@@ -9,7 +9,6 @@ mod keep;
 mod start;
 mod usage;
 
-use std::collections::HashSet;
 use std::path::Path as FilePath;
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, SystemTime};
@@ -21,7 +20,6 @@ use crate::checkpoint;
 use crate::clock::Time;
 use crate::config::Config;
 use crate::disk::{Disk, Folder};
-use crate::extract::LinkKind;
 use crate::extract::fields::Fields;
 use crate::fetch::Fetcher;
 use crate::fetch::http::HttpFetcher;
@@ -29,8 +27,8 @@ use crate::hash::HashKey;
 use crate::ledger::{self, ArchiveSettings, Found, JobRow, Ledger, Tail};
 use crate::scope::Scope;
 use crate::seen::{Account, Kind};
-use crate::shard::{self, Link, SeedResult, Shard};
-use crate::stats::{Counters, LinkCounts};
+use crate::shard::{self, SeedResult, Shard};
+use crate::stats::Counters;
 use crate::store::{Fjall, Store};
 use crate::url::{CrawlUrl, Identity};
 use crate::visit;
@@ -307,7 +305,8 @@ pub async fn crawl<F: Fetcher>(
     let job = job_row(&found, &identity)?;
     let resumed = found.job.is_some();
     let mut shard = make_shard(&plan, &found, &job, store.as_ref(), disk.as_ref(), clock, resumed)?;
-    let (seeds, counts, numbers) = seed_links(&plan.seeds, &job.key, &shard, resumed && found.tail.seeds_offered);
+    let (seeds, counts, numbers) =
+        start::seed_links(&plan.seeds, &job.key, &shard, resumed && found.tail.seeds_offered);
     let mut scope = plan.scope.clone();
     for seed in &plan.seeds {
         scope.add_seed(seed);
@@ -425,48 +424,6 @@ fn make_shard(
     let mut shard = Shard::new(plan.shard.clone(), restored.seen, found.tail.next_sequence, hold_until);
     ledger::hosts(store, |row, has_rows| shard.load_host(row, has_rows, now)).map_err(state)?;
     Ok(shard)
-}
-
-/// The seeds as links, each once, with what was counted; when a job goes on, only those that are new to it. Also each
-/// seed's number, for its outcome.
-fn seed_links(
-    seeds: &[CrawlUrl],
-    key: &HashKey,
-    shard: &Shard,
-    offered_before: bool,
-) -> (Vec<Link>, LinkCounts, Vec<(u64, String)>) {
-    let mut counts = LinkCounts::default();
-    let mut links = Vec::new();
-    let mut numbers = Vec::new();
-    let mut met = HashSet::new();
-    for url in seeds {
-        let print = key.fingerprint(url.canonical().as_bytes());
-        if !met.insert(print) {
-            if !offered_before {
-                counts.found += 1;
-                counts.seen += 1;
-            }
-            continue;
-        }
-        numbers.push((print.high, url.href().to_owned()));
-        if offered_before && shard.seen().contains(print) {
-            continue;
-        }
-        counts.found += 1;
-        let kind = LinkKind::Navigation;
-        let seed = Some(print.high);
-        links.push(Link {
-            url: url.clone(),
-            print,
-            kind,
-            depth: 0,
-            requisites: 0,
-            redirects: 0,
-            outside: false,
-            seed,
-        });
-    }
-    (links, counts, numbers)
 }
 
 fn outcome(ended: Ended, numbers: Vec<(u64, String)>) -> Result<Outcome, CrawlError> {

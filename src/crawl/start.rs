@@ -1,19 +1,23 @@
-//! Settings → plan: the one place that hands [`Config`] to the parts, as plain values.
+//! Settings → plan: the one place that hands [`Config`] to the parts, as plain values; and the seeds as links.
 
+use std::collections::HashSet;
 use std::path::Path as FilePath;
 use std::time::Duration;
 
 use super::{CrawlError, Plan};
 use crate::archive::warc::WarcInfo;
 use crate::config::Config;
+use crate::extract::LinkKind;
 use crate::extract::fields::Fields;
 use crate::fetch::dns::AddressPolicy;
 use crate::fetch::http::HttpSettings;
+use crate::hash::HashKey;
 use crate::ledger::ArchiveSettings;
 use crate::politeness::Patience;
 use crate::robots;
 use crate::scope::Scope;
-use crate::shard;
+use crate::shard::{self, Link, Shard};
+use crate::stats::LinkCounts;
 use crate::url::CrawlUrl;
 
 pub(super) fn plan(config: &Config, seeds: &[CrawlUrl], job: &FilePath) -> Result<Plan, CrawlError> {
@@ -123,4 +127,46 @@ fn idle_connections(concurrency: usize) -> usize {
         usize::try_from(files.saturating_sub(OWN_FILES)).unwrap_or(usize::MAX)
     });
     left.saturating_sub(concurrency).clamp(1, MAX_IDLE)
+}
+
+/// The seeds as links, each once, with what was counted; when a job goes on, only those that are new to it. Also each
+/// seed's number, for its outcome.
+pub(super) fn seed_links(
+    seeds: &[CrawlUrl],
+    key: &HashKey,
+    shard: &Shard,
+    offered_before: bool,
+) -> (Vec<Link>, LinkCounts, Vec<(u64, String)>) {
+    let mut counts = LinkCounts::default();
+    let mut links = Vec::new();
+    let mut numbers = Vec::new();
+    let mut met = HashSet::new();
+    for url in seeds {
+        let print = key.fingerprint(url.canonical().as_bytes());
+        if !met.insert(print) {
+            if !offered_before {
+                counts.found += 1;
+                counts.seen += 1;
+            }
+            continue;
+        }
+        numbers.push((print.high, url.href().to_owned()));
+        if offered_before && shard.seen().contains(print) {
+            continue;
+        }
+        counts.found += 1;
+        let kind = LinkKind::Navigation;
+        let seed = Some(print.high);
+        links.push(Link {
+            url: url.clone(),
+            print,
+            kind,
+            depth: 0,
+            requisites: 0,
+            redirects: 0,
+            outside: false,
+            seed,
+        });
+    }
+    (links, counts, numbers)
 }
