@@ -297,10 +297,20 @@ impl Shard {
                     scheme,
                     hop: 0,
                 };
-                self.start(id, now, |host| {
+                let held = match host.access(scheme) {
+                    Access::Rules { rules: Some(rules), .. } => rules.memory_bytes(),
+                    _ => 0,
+                };
+                let next = self.start(id, now, |host| {
                     host.set_access(scheme, Access::Fetching(tries));
                     What::Robots(errand)
-                })
+                })?;
+                if held > 0 {
+                    // what was believed until now leaves memory with its place in the cache
+                    self.robots_bytes = self.robots_bytes.saturating_sub(held);
+                    self.robots_order.retain(|place| *place != (id, scheme));
+                }
+                Some(next)
             }
         }
     }

@@ -143,8 +143,14 @@ fn robots_txt_is_asked_for_again_after_a_day() {
     let work = started(&mut shard, at(2.0));
     assert_eq!(work.url().path(), "/a");
     finish(&mut shard, work, end(200), at(2.0), None);
+    let held = shard.robots_bytes;
+    assert!(held > 0);
     let work = started(&mut shard, at(24.0 * 3600.0 + 1.0));
     assert_eq!(work.url().path(), "/robots.txt");
+    assert_eq!(shard.robots_bytes, 0, "the old rules are gone");
+    let again = Some(rules("User-agent: *\nAllow: /"));
+    finish(&mut shard, work, end(200), at(24.0 * 3600.0 + 1.0), again);
+    assert_eq!((shard.robots_bytes, shard.robots_order.len()), (held, 1));
 }
 
 #[test]
