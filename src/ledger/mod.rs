@@ -412,3 +412,49 @@ fn robots_key(host: HostId, scheme: Scheme) -> [u8; 5] {
 fn numbered(prefix: &[u8], number: u64) -> Vec<u8> {
     [prefix, &number.to_be_bytes()].concat()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::Memory;
+    use crate::hash::HashKey;
+    use crate::store::MemoryStore;
+
+    fn ledger(disk: &Memory, store: &MemoryStore) -> Ledger {
+        let found = look(store).unwrap();
+        let job = JobRow {
+            key: HashKey([1; 16]),
+            identity: Identity::default(),
+        };
+        Ledger::open(Box::new(store.clone()), Arc::new(disk.clone()), None, &found, &job).unwrap()
+    }
+
+    fn page(ledger: &mut Ledger, number: u64, line: &str) {
+        let entry = Entry {
+            fact: Fact {
+                number,
+                ..Fact::default()
+            },
+            members: None,
+            log: None,
+            page: Some(line.to_owned()),
+        };
+        ledger.write(entry, Time(0)).unwrap();
+    }
+
+    #[test]
+    fn pages_that_no_batch_covers_are_cut_and_those_it_covers_stay() {
+        let (disk, store) = (Memory::default(), MemoryStore::default());
+        ledger(&disk, &store).sync_tail().unwrap();
+        assert_eq!(disk.bytes(PAGES), None, "no fields, no file");
+        disk.append(PAGES).unwrap().append(b"left by a kill\n").unwrap();
+        let mut first = ledger(&disk, &store);
+        page(&mut first, 1, "one\n");
+        first.sync().unwrap();
+        disk.append(PAGES).unwrap().append(b"left by another\n").unwrap();
+        let mut second = ledger(&disk, &store);
+        page(&mut second, 1, "two\n");
+        second.sync().unwrap();
+        assert_eq!(disk.bytes(PAGES).unwrap(), b"one\ntwo\n");
+    }
+}
