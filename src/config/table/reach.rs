@@ -1,0 +1,67 @@
+//! Settings: what is crawled.
+
+use super::{one, put, show_yes_no};
+use crate::config::checks::{each, pattern};
+use crate::config::setting::{BLANK, Setting, Shape};
+use crate::config::value::{show_word, word, yes_no};
+
+pub(super) const SETTINGS: &[Setting] = &[
+    Setting {
+        key: "seeds",
+        short: Some('s'),
+        shape: Shape::List,
+        name: "FILE",
+        help: "Seed file, one URL a line, # begins a comment; - is standard input; repeatable",
+        example: &["seeds.txt"],
+        read: |c, v| put(&mut c.seeds, Ok(v.iter().map(Into::into).collect())),
+        show: |c| c.seeds.iter().map(|path| path.display().to_string()).collect(),
+    },
+    Setting {
+        key: "seed",
+        shape: Shape::List,
+        name: "URL",
+        help: "A seed; repeatable",
+        example: &["https://example.com/"],
+        read: |c, v| put(&mut c.seed, Ok(v.to_vec())),
+        show: |c| c.seed.clone(),
+        ..BLANK
+    },
+    Setting {
+        key: "scope",
+        shape: Shape::Text,
+        name: "SCOPE",
+        help: "Follow links on the seed's host, domain, prefix (its path) or any",
+        read: |c, v| put(&mut c.scope, word(one(v))),
+        show: |c| vec![show_word(c.scope)],
+        ..BLANK
+    },
+    Setting {
+        key: "include",
+        shape: Shape::List,
+        name: "REGEX",
+        help: "Only URLs that match one of these; repeatable",
+        example: &["/docs/"],
+        read: |c, v| put(&mut c.include, each(v, pattern)),
+        show: |c| c.include.clone(),
+        ..BLANK
+    },
+    Setting {
+        key: "exclude",
+        shape: Shape::List,
+        name: "REGEX",
+        help: "No URL that matches one of these; repeatable",
+        example: &["[?&]replytocom="],
+        read: |c, v| put(&mut c.exclude, each(v, pattern)),
+        show: |c| c.exclude.clone(),
+        ..BLANK
+    },
+    Setting {
+        key: "page_requisites",
+        shape: Shape::YesNo,
+        name: "yes|no",
+        help: "Fetch a page's images, styles, scripts and frames, one hop beyond the scope too",
+        read: |c, v| put(&mut c.page_requisites, yes_no(one(v))),
+        show: |c| show_yes_no(c.page_requisites),
+        ..BLANK
+    },
+];
