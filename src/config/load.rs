@@ -119,6 +119,16 @@ pub fn load_file(path: &Path) -> Result<Loaded, ConfigError> {
     merge.finish(Some(path.to_path_buf()))
 }
 
+/// Reads the text of a settings file, over the defaults. `path` is its name in messages.
+///
+/// # Errors
+/// Every problem with its place.
+pub fn load_text(path: &Path, text: &str) -> Result<Loaded, ConfigError> {
+    let mut merge = Merge::default();
+    merge.text(path, text);
+    merge.finish(Some(path.to_path_buf()))
+}
+
 /// Settings while the sources are laid over one another, the weakest first.
 #[derive(Default)]
 struct Merge {
@@ -132,17 +142,19 @@ impl Merge {
     fn file(&mut self, path: &Path) {
         match read_text(path) {
             Err(reason) => self.problems.push(format!("{}: {reason}", path.display())),
-            Ok(text) => {
-                let file::Parsed {
-                    layer,
-                    fields,
-                    problems,
-                } = file::parse(path, &text);
-                self.problems.extend(problems);
-                self.config.fields = fields;
-                self.layer(&layer);
-            }
+            Ok(text) => self.text(path, &text),
         }
+    }
+
+    fn text(&mut self, path: &Path, text: &str) {
+        let file::Parsed {
+            layer,
+            fields,
+            problems,
+        } = file::parse(path, text);
+        self.problems.extend(problems);
+        self.config.fields = fields;
+        self.layer(&layer);
     }
 
     fn layer(&mut self, layer: &Layer) {

@@ -19,6 +19,7 @@ mod damage; // jobs that were broken from outside
 mod demo; // the demo, as a newcomer runs it
 mod extract; // links, equal to a DOM parser's
 mod fetch; // one request, every way it can go wrong
+mod fuzz; // bytes that nobody foresaw, at every entrance
 mod house; // who may import whom
 mod kill; // kill -9, again and again
 mod old_jobs; // job folders of earlier versions

@@ -1,0 +1,271 @@
+//! What strangers' bytes must never do: one function an entrance, each of which takes any bytes and asserts what must
+//! hold of them. `cargo fuzz run NAME` drives them by coverage; `tests/it/fuzz.rs` by chance in `cargo test`.
+
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use crawler::archive::{member, read};
+use crawler::config::load::load_text;
+use crawler::extract::{self, charset, css, headers, mime, srcset};
+use crawler::fetch::decode;
+use crawler::frontier::Item;
+use crawler::hash::{Fingerprint, HashKey};
+use crawler::politeness;
+use crawler::robots::{MAX_ROBOTS_BYTES, Robots};
+use crawler::seen::{self, Kind, snapshot};
+use crawler::url::{Base, CrawlUrl, Identity, MAX_URL_BYTES, surt, to_ascii};
+
+/// Cap on decoded bytes in [`decode`]: small, so that it is reached.
+const DECODED: usize = 64 << 10;
+
+/// Splits at the first byte of `data` that is `at`; what is missing is empty.
+fn split(data: &[u8], at: u8) -> (&[u8], &[u8]) {
+    match data.iter().position(|byte| *byte == at) {
+        Some(place) => (&data[..place], &data[place + 1..]),
+        None => (data, &[]),
+    }
+}
+
+fn text(data: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(data)
+}
+
+/// A path on the first line, a robots.txt behind it.
+pub fn robots(data: &[u8]) {
+    let (path, file) = split(data, b'\n');
+    let path = format!("/{}", text(path));
+    let rules = Robots::parse(file, "crawler");
+    assert!(rules.allows("/robots.txt"), "a robots.txt forbids itself");
+    let allowed = rules.allows(&path);
+    match rules.deciding_line(&path) {
+        Some((number, line)) => {
+            assert!(number >= 1);
+            assert!(
+                file.windows(line.len().max(1)).any(|part| part == line.as_bytes())
+                    || line.is_empty()
+                    || std::str::from_utf8(file).is_err()
+                    || line.contains('\u{fffd}'),
+                "a line that is not in the file: {line:?}"
+            );
+        }
+        None => assert!(allowed, "forbidden by no line: {path:?}"),
+    }
+    let kept = MAX_ROBOTS_BYTES.min(file.len());
+    assert!(
+        rules.memory_bytes() <= 4_096 + 64 * kept,
+        "rules larger than their file"
+    );
+    assert_eq!(Robots::parse(file, "crawler").allows(&path), allowed);
+}
+
+/// The codings on the first line, a body behind it.
+pub fn decode(data: &[u8]) {
+    let (codings, body) = split(data, b'\n');
+    let decoded = decode::decode(&[codings], body, DECODED);
+    assert!(decoded.bytes.len() <= DECODED, "the cap is passed");
+    if codings.is_empty() && body.len() <= DECODED {
+        assert_eq!((&*decoded.bytes, decoded.fault), (body, None));
+    }
+}
+
+/// A base on the first line, a link behind it.
+pub fn normalize(data: &[u8]) {
+    let (base, link) = split(data, b'\n');
+    let (base, link) = (text(base), text(link));
+    let identity = Identity::default();
+    let _ = to_ascii(&link);
+    if let Ok(url) = CrawlUrl::parse(&base, &identity) {
+        stable(&url, &identity);
+        if let Ok(url) = CrawlUrl::join(&Base::of(&url, None), &link, &identity) {
+            stable(&url, &identity);
+        }
+        if let Ok(url) = CrawlUrl::join(&Base::of(&url, Some(&link)), &base, &identity) {
+            stable(&url, &identity);
+        }
+    }
+}
+
+fn stable(url: &CrawlUrl, identity: &Identity) {
+    assert!(url.href().len() <= MAX_URL_BYTES);
+    assert!(url.href().is_ascii() && url.canonical().is_ascii(), "{url:?}");
+    let again = CrawlUrl::parse(url.href(), identity).unwrap_or_else(|reject| panic!("{}: {reject}", url.href()));
+    assert_eq!(&again, url, "a second pass changes the address");
+    if let Ok(canonical) = CrawlUrl::parse(url.canonical(), identity) {
+        assert_eq!(
+            canonical.canonical(),
+            url.canonical(),
+            "a second pass changes the identity"
+        );
+    }
+    assert!(url.href().contains(url.host()));
+    assert!(url.path_and_query().starts_with('/'));
+    assert!(!surt::surt(url.href()).is_empty());
+}
+
+fn links(content_type: &str, body: &[u8]) {
+    let mut scratch = String::new();
+    let links = extract::extract(200, Some(content_type.as_bytes()), &[], body, &mut scratch);
+    assert!(links.links.len() <= extract::MAX_LINKS_PER_PAGE);
+    let Ok(page) = CrawlUrl::parse("http://example.com/a/b?c", &Identity::default()) else {
+        return;
+    };
+    let base = Base::of(&page, links.base.as_deref());
+    for link in links.links.iter().take(1_000) {
+        let _ = CrawlUrl::join(&base, &link.raw, &Identity::default());
+    }
+}
+
+/// A page of HTML; if it begins with `<?`, of XML.
+pub fn html(data: &[u8]) {
+    let kind = if data.starts_with(b"<?") {
+        "application/xhtml+xml"
+    } else {
+        "text/html"
+    };
+    links(kind, data);
+}
+
+/// A style sheet.
+pub fn css(data: &[u8]) {
+    links("text/css", data);
+    let sheet = text(data);
+    for place in [css::Place::Sheet, css::Place::Attribute] {
+        css::scan(&sheet, place, |_, url| assert!(url.len() <= 4 * data.len() + 4));
+    }
+}
+
+/// A `srcset`.
+pub fn srcset(data: &[u8]) {
+    let value = text(data);
+    srcset::scan(&value, |url| {
+        assert!(
+            !url.is_empty() && !url.contains(|c: char| c.is_ascii_whitespace()),
+            "{url:?}"
+        );
+    });
+}
+
+/// A header's value.
+pub fn headers(data: &[u8]) {
+    let value = text(data);
+    for link in headers::link_header(&value) {
+        assert!(value.contains(link.target));
+    }
+    let _ = headers::refresh(&value);
+    let _ = headers::Robots::of(&value);
+    let _ = politeness::http_date(&value);
+    let _ = politeness::retry_after(data, crawler::clock::Time(1_800_000_000_000_000));
+}
+
+/// A `Content-Type` on the first line, a body behind it.
+pub fn charset(data: &[u8]) {
+    let (kind, body) = split(data, b'\n');
+    let (encoding, decoded) = charset::decode(Some(kind), body);
+    assert!(decoded.len() <= 3 * body.len());
+    assert_eq!(charset::encoding(Some(kind), body), encoding);
+    let (_, decoded) = charset::decode_css(Some(kind), body);
+    assert!(decoded.len() <= 3 * body.len());
+}
+
+/// A `Content-Type` on the first line, a body behind it.
+pub fn mime(data: &[u8]) {
+    let (kind, body) = split(data, b'\n');
+    if let Some(parsed) = mime::parse(kind) {
+        assert!(parsed.essence.contains('/'));
+    }
+    assert!(mime::sniff(Some(kind), body).contains('/'));
+    assert!(mime::sniff(None, body).contains('/'));
+}
+
+/// Byte 0: 0 is a `.warc.gz`, anything else one whose only member holds the rest.
+pub fn warc(data: &[u8]) {
+    let Some((first, rest)) = data.split_first() else {
+        return;
+    };
+    if *first == 0 {
+        walk(rest);
+    } else {
+        walk(&member::stored(&[rest]));
+    }
+}
+
+fn walk(data: &[u8]) {
+    let mut end = 0;
+    for record in read::members(data, 1 << 16) {
+        match record {
+            Ok(record) => {
+                assert_eq!(record.offset, end, "members overlap or leave a gap");
+                end = record.offset + record.length;
+                assert!(end <= data.len() as u64);
+                assert!(record.block.len() as u64 <= record.block_length);
+                assert!(record.payload_length <= record.block_length);
+                let _ = (record.wrong_digests(), record.http_head(), record.payload());
+            }
+            Err(damage) => assert_eq!(damage.offset, end, "damage elsewhere"),
+        }
+    }
+}
+
+/// Byte 0: 0 is a filter file, anything else a sound one with changes: three bytes each of place and new value.
+pub fn snapshot(data: &[u8]) {
+    static SOUND: OnceLock<Vec<u8>> = OnceLock::new();
+    let key = HashKey([5; 16]);
+    let Some((first, rest)) = data.split_first() else {
+        return;
+    };
+    if *first == 0 {
+        let _ = snapshot::restore(rest, Some(&key));
+        return;
+    }
+    let sound = SOUND.get_or_init(|| sound(key));
+    let mut file = sound.clone();
+    for change in rest.chunks_exact(3) {
+        let place = usize::from(change[0]) << 8 | usize::from(change[1]);
+        let place = place * 7 % file.len();
+        file[place] = change[2];
+    }
+    let changed = file != *sound;
+    match snapshot::restore(file.as_slice(), Some(&key)) {
+        Ok((_, restored)) => assert!(!changed || !restored.damaged.is_empty(), "a change goes unnoticed"),
+        Err(_) => assert!(changed, "a sound file is refused"),
+    }
+}
+
+fn sound(key: HashKey) -> Vec<u8> {
+    let mut set = seen::make(Kind::Bloom, key, 2_000, 0.01).expect("a small filter");
+    let keys: Vec<Fingerprint> = (1..1_500_u64)
+        .map(|n| Fingerprint {
+            high: n.wrapping_mul(0x9E37_79B9_7F4A_7C15),
+            low: n.wrapping_mul(0xBF58_476D_1CE4_E5B9),
+        })
+        .collect();
+    set.insert_batch(&keys, &mut Vec::new());
+    let (mut writer, mut file) = snapshot::Writer::begin(&set.shape(), 0, 1).expect("a header");
+    let mut chunk = Vec::new();
+    for index in 0..set.chunks() {
+        set.copy_chunk(index, &mut chunk);
+        writer.chunk(&mut chunk).expect("a chunk");
+        file.extend_from_slice(&chunk);
+    }
+    file.extend_from_slice(&writer.finish(1_499, &set.sample()).expect("a tail"));
+    file
+}
+
+/// A crawler.toml.
+pub fn config(data: &[u8]) {
+    if let Err(error) = load_text(Path::new("crawler.toml"), &text(data)) {
+        assert!(
+            error.to_string().contains("crawler.toml"),
+            "a complaint without its place: {error}"
+        );
+    }
+}
+
+/// A stored row of the queue.
+pub fn row(data: &[u8]) {
+    if let Ok(item) = Item::from_row(data, &Identity::default()) {
+        let again = Item::from_row(&item.to_row(), &Identity::default());
+        assert_eq!(again.map(|item| item.to_row()), Ok(item.to_row()));
+    }
+}
