@@ -66,7 +66,9 @@ pub struct Config {
     pub per_host_connections: usize,
     /// Least time between the end of a response and the next request to its host.
     pub delay: Duration,
-    /// Longest Crawl-delay or Retry-After obeyed.
+    /// A response is followed by a pause of at least so many times what it took.
+    pub delay_factor: f64,
+    /// Longest pause after a slow response, and longest Crawl-delay or Retry-After obeyed.
     pub max_wait: Duration,
     /// Requests a second over all hosts.
     pub rate: Option<f64>,
@@ -136,6 +138,7 @@ impl Default for Config {
             concurrency: 64,
             per_host_connections: 1,
             delay: Duration::from_secs(1),
+            delay_factor: 1.0,
             max_wait: Duration::from_secs(30),
             rate: None,
             robots: true,

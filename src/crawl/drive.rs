@@ -328,7 +328,7 @@ impl<F: Fetcher> Loop<'_, F> {
         let Visited {
             done,
             members,
-            log,
+            mut log,
             page,
             address,
         } = *visited;
@@ -350,6 +350,12 @@ impl<F: Fetcher> Loop<'_, F> {
             if let Some(url) = widening {
                 self.widen(&url);
             }
+        }
+        if let Some((rest, rule)) = fact.rest {
+            // what the host is owed from the end of this line's request on, so that a reader can check it
+            let micros = u64::try_from(rest.as_micros()).unwrap_or(u64::MAX);
+            log.extra.insert("restMicros".to_owned(), micros.into());
+            log.extra.insert("restBy".to_owned(), rule.word().into());
         }
         self.last = address;
         self.write(fact, members.filter(|_| keep), Some(log), page.filter(|_| keep), permit);

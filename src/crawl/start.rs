@@ -37,6 +37,7 @@ pub(super) fn plan(config: &Config, seeds: &[CrawlUrl], job: &FilePath) -> Resul
         shard: shard::Settings {
             patience: Patience {
                 delay: config.delay,
+                delay_factor: config.delay_factor,
                 max_wait: config.max_wait,
                 backoff_base: Duration::from_secs(1),
                 max_failures: config.max_host_failures,

@@ -136,6 +136,8 @@ pub struct Done {
     pub end: End,
     /// When it ended: the host rests from here.
     pub at: crate::clock::Time,
+    /// From its start to its end; the host rests by it if an answer came.
+    pub took: std::time::Duration,
     /// Links in scope.
     pub links: Vec<Link>,
     /// All links: `seen` and `admitted` are still zero.
@@ -154,6 +156,7 @@ impl Done {
             work,
             end,
             at,
+            took: std::time::Duration::ZERO,
             links: Vec::new(),
             counts: LinkCounts::default(),
             links_dropped: 0,
@@ -196,6 +199,8 @@ pub struct Fact {
     pub widen: Option<String>,
     /// The URL that was settled and the attempts it took, for the log.
     pub tries: u8,
+    /// How long the host rests from the end of the request, and by which rule, for the log; none if it was given up.
+    pub rest: Option<(std::time::Duration, crate::politeness::Rule)>,
     /// The counters' change.
     pub delta: Delta,
 }

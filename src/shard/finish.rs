@@ -50,6 +50,7 @@ impl Shard {
             work,
             end,
             at,
+            took,
             links,
             counts,
             links_dropped,
@@ -83,7 +84,8 @@ impl Shard {
                 self.slow_down(id, health, for_another, &end, &mut fact);
             }
         }
-        self.rest(id, &end, at, &mut fact);
+        self.count_forbidden(id, &end);
+        self.rest(id, &end, at, took, &mut fact);
         let row = self.host(id).row();
         fact.hosts.retain(|(other, _)| *other != id);
         fact.hosts.push((id, row));
@@ -302,10 +304,26 @@ impl Shard {
         Access::DisallowAll(at)
     }
 
+    /// Answers of 403 in a row. One of 429 or 503 and a request without an answer say neither that we are shut out nor
+    /// that we are not.
+    fn count_forbidden(&mut self, id: HostId, end: &End) {
+        let host = self.host(id);
+        host.forbidden = match end {
+            End::Answered { status: 403, .. } => host.forbidden.saturating_add(1),
+            End::Answered { status: 429 | 503, .. } | End::Failed { .. } => host.forbidden,
+            End::Answered { .. } => 0,
+        };
+    }
+
     /// The host's rest after a request that ended at `at`.
-    fn rest(&mut self, id: HostId, end: &End, at: Time, fact: &mut Fact) {
+    fn rest(&mut self, id: HostId, end: &End, at: Time, took: Duration, fact: &mut Fact) {
         let delay = self.delay(id);
-        let failures = self.host(id).failures();
+        let connections = u32::try_from(self.settings.per_host).unwrap_or(u32::MAX).max(1);
+        let took = match end {
+            End::Answered { .. } => took / connections,
+            End::Failed { .. } => Duration::ZERO,
+        };
+        let (failures, forbidden) = (self.host(id).failures(), self.host(id).forbidden);
         let asked_for = match end {
             End::Answered {
                 retry_after,
@@ -314,14 +332,25 @@ impl Shard {
             } => *retry_after,
             _ => None,
         };
-        let due = politeness::next_due(&self.settings.patience, delay, at, asked_for, failures);
+        let asked = politeness::Asked {
+            delay,
+            took,
+            retry_after: asked_for,
+            failures,
+            forbidden,
+        };
+        let (rest, rule) = politeness::rest(&self.settings.patience, &asked);
+        let due = politeness::next_due(at, rest);
+        let pause = politeness::stretched(&self.settings.patience, took);
         let number = fact.number;
         let host = self.host(id);
+        host.pause = pause;
         if matches!(host.mood, Mood::Retired(_)) {
             // nothing more is asked of it: what waits is only written down
             host.due = at;
         } else {
             host.due = host.due.max(due);
+            fact.rest = Some((rest, rule));
         }
         host.rested_from = Some(host.rested_from.map_or(at, |end| end.max(at)));
         if asked_for.is_some_and(|wait| wait > Duration::ZERO) {

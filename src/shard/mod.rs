@@ -350,7 +350,8 @@ impl Shard {
         let gap = host.rested_from.map(|end| now.since(end));
         let gap_us = gap.map(|gap| u64::try_from(gap.as_micros()).unwrap_or(u64::MAX));
         // several at once are paced from start to start
-        let too_early = per_host == 1 && gap.is_some_and(|gap| gap < delay);
+        let owed = delay.max(host.pause);
+        let too_early = per_host == 1 && gap.is_some_and(|gap| gap < owed);
         host.in_flight += 1;
         if host.in_flight < per_host {
             host.due = now + delay;

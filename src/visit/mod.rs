@@ -72,9 +72,10 @@ pub async fn visit<F: Fetcher>(
             via,
         })
         .await;
+    let took = began.elapsed();
     // rounded up: the host rests from here
-    let at = started + began.elapsed() + Duration::from_micros(1);
-    match answer {
+    let at = started + took + Duration::from_micros(1);
+    let mut visited = match answer {
         Err(error) => failed(work, error, at),
         Ok(response) if response.body.len() > LARGE_BODY => {
             let task = tokio::task::spawn_blocking(move || answered(work, &response, at, &settings));
@@ -84,7 +85,9 @@ pub async fn visit<F: Fetcher>(
             }
         }
         Ok(response) => answered(work, &response, at, &settings),
-    }
+    };
+    visited.done.took = took;
+    visited
 }
 
 fn failed(work: Work, error: FetchError, at: Time) -> Visited {

@@ -61,6 +61,8 @@ struct Web {
     moved: bool,
     /// That of the last host has moved to a host that never answers.
     lost: bool,
+    /// `--delay-factor` of the crawl.
+    factor: u32,
     log: Arc<Mutex<Vec<Visit>>>,
     tries: Arc<Mutex<BTreeMap<String, u32>>>,
     /// The process that asks is dead: what it still does in memory never leaves the machine.
@@ -73,8 +75,12 @@ struct Web {
 struct Visit {
     host: String,
     url: String,
+    /// When the process that asked began: its number.
+    run: Time,
     start: Time,
     end: Option<Time>,
+    /// An answer came.
+    answered: bool,
 }
 
 impl Web {
@@ -206,8 +212,10 @@ impl Fetcher for Web {
             log.push(Visit {
                 host: url.host().to_owned(),
                 url: url.href().to_owned(),
+                run: self.anchor,
                 start: started,
                 end: None,
+                answered: false,
             });
             log.len() - 1
         };
@@ -226,6 +234,7 @@ impl Fetcher for Web {
                 took,
             });
         }
+        self.log.lock().unwrap()[number].answered = true;
         let (status, headers, body) = self.answer(&url);
         let mut head = format!("HTTP/1.1 {status} X\r\n").into_bytes();
         for (name, value) in &headers {
@@ -377,6 +386,7 @@ fn plan(dice: &mut Dice, seeds: &[&str]) -> Plan {
         shard: Settings {
             patience: Patience {
                 delay: DELAY,
+                delay_factor: 1.0,
                 max_wait: Duration::from_secs(30),
                 backoff_base: Duration::from_millis(200),
                 max_failures: 5,
@@ -499,8 +509,9 @@ fn archived(disk: &Memory) -> Vec<String> {
 }
 
 /// The smallest room between requests, as the web saw it, against what each host was owed: one at a time from end to
-/// start, several at once from start to start.
-fn check_politeness(log: &[Visit], per_host: usize, context: &str) {
+/// start, several at once from start to start. The length of an answer counts within one run: what a killed process had
+/// not yet written down of an answer it never had.
+fn check_politeness(log: &[Visit], per_host: usize, factor: u32, context: &str) {
     let mut last: BTreeMap<&str, &Visit> = BTreeMap::new();
     for visit in log {
         if let Some(before) = last.insert(&visit.host, visit) {
@@ -512,6 +523,12 @@ fn check_politeness(log: &[Visit], per_host: usize, context: &str) {
             };
             let end = before.end.expect("every visit has its end");
             let from = if per_host == 1 { end } else { before.start };
+            let stretched = end.since(before.start) * factor;
+            let owed = if per_host == 1 && before.answered && before.run == visit.run {
+                owed.max(stretched)
+            } else {
+                owed
+            };
             assert!(
                 visit.start >= from && visit.start.since(from) >= owed,
                 "{context}: {visit:?} came too soon after {before:?}"
@@ -532,6 +549,7 @@ fn play(schedule: u64) -> usize {
         hosts: 1 + dice.below(4),
         moved: dice.below(3) == 0,
         lost: false,
+        factor: 0,
         log: Arc::default(),
         tries: Arc::default(),
         dead: Arc::default(),
@@ -553,10 +571,13 @@ fn play(schedule: u64) -> usize {
     let first = plan(&mut dice, &["http://h0.test/p0"]);
     let (concurrency, seen_size, every) = (first.concurrency, first.seen_size, first.checkpoint_every);
     let per_host = if dice.below(4) == 0 { 3 } else { 1 };
+    // an answer takes 1 to 31 ms here
+    web.factor = if dice.below(2) == 0 { 0 } else { 9 };
     loop {
         let mut plan = plan(&mut dice.clone(), &["http://h0.test/p0"]);
         (plan.concurrency, plan.seen_size, plan.checkpoint_every) = (concurrency, seen_size, every);
         plan.shard.per_host = per_host;
+        plan.shard.patience.delay_factor = f64::from(web.factor);
         let death = (deaths < planned).then(|| {
             let at = usize::try_from(dice.below(400)).unwrap();
             let kind = match dice.below(6) {
@@ -596,7 +617,7 @@ fn play(schedule: u64) -> usize {
         "{context}: missing {missing:?}, extra {extra:?}"
     );
     assert_eq!(pages.len(), once.len(), "{context}: a page is archived twice");
-    check_politeness(&web.log.lock().unwrap(), per_host, &context);
+    check_politeness(&web.log.lock().unwrap(), per_host, web.factor, &context);
     usize::try_from(deaths).unwrap()
 }
 

@@ -1,7 +1,7 @@
 //! Settings: how gently hosts are asked.
 
 use super::{MAX_CONCURRENCY, MAX_PER_HOST_CONNECTIONS, MAX_RATE, one, put, show_number, show_yes_no};
-use crate::config::checks::{contact, header};
+use crate::config::checks::{contact, factor, header};
 use crate::config::setting::{BLANK, Setting, Shape};
 use crate::config::value::{duration, optional, real, show_duration, whole, yes_no};
 
@@ -16,10 +16,19 @@ pub(super) const SETTINGS: &[Setting] = &[
         ..BLANK
     },
     Setting {
+        key: "delay_factor",
+        shape: Shape::Number,
+        name: "N",
+        help: "Pause at least N times as long as the response took, up to --max-wait; 0: only --delay",
+        read: |c, v| put(&mut c.delay_factor, factor(one(v))),
+        show: |c| vec![c.delay_factor.to_string()],
+        ..BLANK
+    },
+    Setting {
         key: "max_wait",
         shape: Shape::Quantity,
         name: "DUR",
-        help: "Longest Crawl-delay or Retry-After that is obeyed",
+        help: "Longest Crawl-delay or Retry-After that is obeyed, and longest wait after failures",
         read: |c, v| put(&mut c.max_wait, duration(one(v))),
         show: |c| vec![show_duration(c.max_wait)],
         ..BLANK
