@@ -70,6 +70,8 @@ pub struct Config {
     pub delay_factor: f64,
     /// Longest pause after a slow response, and longest Crawl-delay or Retry-After obeyed.
     pub max_wait: Duration,
+    /// Names that share an address share one pause.
+    pub delay_per_address: bool,
     /// Requests a second over all hosts.
     pub rate: Option<f64>,
     /// Obey robots.txt.
@@ -140,6 +142,7 @@ impl Default for Config {
             delay: Duration::from_secs(1),
             delay_factor: 1.0,
             max_wait: Duration::from_secs(30),
+            delay_per_address: false,
             rate: None,
             robots: true,
             user_agent: user_agent(None),

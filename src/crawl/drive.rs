@@ -351,14 +351,14 @@ impl<F: Fetcher> Loop<'_, F> {
                 self.widen(&url);
             }
         }
-        if let Some((rest, rule)) = fact.rest {
+        if let (Some((rest, rule)), Some(log)) = (fact.rest, &mut log) {
             // what the host is owed from the end of this line's request on, so that a reader can check it
             let micros = u64::try_from(rest.as_micros()).unwrap_or(u64::MAX);
             log.extra.insert("restMicros".to_owned(), micros.into());
             log.extra.insert("restBy".to_owned(), rule.word().into());
         }
         self.last = address;
-        self.write(fact, members.filter(|_| keep), Some(log), page.filter(|_| keep), permit);
+        self.write(fact, members.filter(|_| keep), log, page.filter(|_| keep), permit);
         Ok(())
     }
 

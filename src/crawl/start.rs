@@ -48,6 +48,7 @@ pub(super) fn plan(config: &Config, seeds: &[CrawlUrl], job: &FilePath) -> Resul
             per_host: config.per_host_connections,
             retries: config.retries,
             max_pages_per_host: config.max_pages_per_host,
+            per_address: config.delay_per_address,
         },
         concurrency: config.concurrency,
         seeds: seeds.to_vec(),

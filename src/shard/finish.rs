@@ -38,7 +38,7 @@ fn health(end: &End) -> Health {
             ..
         }
         | End::Answered { cut_short: true, .. } => Health::Faulty,
-        End::Answered { .. } => Health::Good,
+        End::Answered { .. } | End::Found(_) => Health::Good,
     }
 }
 
@@ -59,10 +59,17 @@ impl Shard {
         let Work {
             host: id,
             what,
+            way,
             gap_us,
             too_early,
         } = work;
         let mut fact = self.new_fact();
+        if matches!(what, What::Address(_)) {
+            self.in_flight -= 1;
+            self.host(id).in_flight -= 1;
+            self.settle_address(id, end, now);
+            return fact;
+        }
         fact.delta.gap_us = gap_us;
         fact.delta.violations = u64::from(too_early);
         fact.delta.links_dropped = links_dropped;
@@ -83,9 +90,13 @@ impl Shard {
                 let for_another = errand.owner != id;
                 self.slow_down(id, health, for_another, &end, &mut fact);
             }
+            What::Address(_) => unreachable!("taken in above"),
         }
         self.count_forbidden(id, &end);
         self.rest(id, &end, at, took, &mut fact);
+        if let Some(ip) = way.address() {
+            self.arrive(id, ip, at);
+        }
         let row = self.host(id).row();
         fact.hosts.retain(|(other, _)| *other != id);
         fact.hosts.push((id, row));
@@ -179,6 +190,7 @@ impl Shard {
                     .map(|link| link.url.href().to_owned());
                 self.admit(fact, links, counts, Some(&item), now);
             }
+            End::Found(_) => {}
             End::Failed { reason, detail, .. } => {
                 fact.delta.settled = Settled::Failed {
                     reason: (*reason).to_owned(),
@@ -216,7 +228,7 @@ impl Shard {
                 self.send_errand(url, errand, fact, at);
                 return;
             }
-            (End::Answered { .. }, _) => Access::AllowAll(at),
+            (End::Answered { .. } | End::Found(_), _) => Access::AllowAll(at),
         };
         self.host(owner).set_access(scheme, access);
         if owner != asked {
@@ -310,7 +322,7 @@ impl Shard {
         let host = self.host(id);
         host.forbidden = match end {
             End::Answered { status: 403, .. } => host.forbidden.saturating_add(1),
-            End::Answered { status: 429 | 503, .. } | End::Failed { .. } => host.forbidden,
+            End::Answered { status: 429 | 503, .. } | End::Failed { .. } | End::Found(_) => host.forbidden,
             End::Answered { .. } => 0,
         };
     }
@@ -321,7 +333,7 @@ impl Shard {
         let connections = u32::try_from(self.settings.per_host).unwrap_or(u32::MAX).max(1);
         let took = match end {
             End::Answered { .. } => took / connections,
-            End::Failed { .. } => Duration::ZERO,
+            End::Failed { .. } | End::Found(_) => Duration::ZERO,
         };
         let (failures, forbidden) = (self.host(id).failures(), self.host(id).forbidden);
         let asked_for = match end {
@@ -363,7 +375,7 @@ impl Shard {
 fn code(end: &End) -> i32 {
     match end {
         End::Failed { code, .. } => *code,
-        End::Answered { .. } => GIVEN_UP,
+        End::Answered { .. } | End::Found(_) => GIVEN_UP,
     }
 }
 
@@ -371,5 +383,6 @@ fn said(end: &End) -> String {
     match end {
         End::Failed { detail, .. } => detail.clone(),
         End::Answered { status, .. } => format!("HTTP status {status}"),
+        End::Found(ip) => format!("found at {ip}"),
     }
 }

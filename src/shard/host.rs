@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::fact::Errand;
+use super::group::Address;
 use crate::clock::Time;
 use crate::frontier::Place;
 use crate::frontier::queue::Queue;
@@ -175,6 +176,10 @@ pub(super) struct Host {
     pub(super) pause: Duration,
     /// Answers of 403 in a row.
     pub(super) forbidden: u32,
+    /// Where it is, if that matters.
+    pub(super) address: Address,
+    /// Stands in the line of its address.
+    pub(super) in_line: bool,
     /// Not to be asked before the fact of this number is durable.
     pub(super) hold: u64,
     pub(super) fetched: u64,
@@ -198,6 +203,8 @@ impl Host {
             rested_from: None,
             pause: Duration::ZERO,
             forbidden: 0,
+            address: Address::Unknown,
+            in_line: false,
             hold: 0,
             fetched: 0,
             low: Place::LAST,
@@ -260,7 +267,7 @@ impl Host {
 
     /// Marks the host as standing in the heap and says for when; `None` if it stands there already or has nothing to do.
     pub(super) fn stand_in_line(&mut self) -> Option<Time> {
-        if self.scheduled || !self.has_work() {
+        if self.scheduled || self.in_line || !self.has_work() {
             return None;
         }
         self.scheduled = true;

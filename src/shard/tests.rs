@@ -34,6 +34,7 @@ fn settings() -> Settings {
         per_host: 1,
         retries: 1,
         max_pages_per_host: None,
+        per_address: false,
     }
 }
 

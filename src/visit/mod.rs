@@ -5,6 +5,7 @@
 pub mod judge;
 pub mod log;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use crate::frontier::{Item, Path};
 use crate::ledger::LogEntry;
 use crate::politeness;
 use crate::robots::{MAX_ROBOTS_BYTES, Robots};
-use crate::shard::{Done, End, RobotsBody, What, Work};
+use crate::shard::{Done, End, RobotsBody, Way, What, Work};
 use crate::url::{Base, CrawlUrl};
 use judge::{Judge, Judged};
 
@@ -45,8 +46,8 @@ pub struct Visited {
     pub done: Done,
     /// For the archive.
     pub members: Option<Members>,
-    /// For crawl.log.
-    pub log: LogEntry,
+    /// For crawl.log; none if nothing was asked of a server.
+    pub log: Option<LogEntry>,
     /// For pages.jsonl.
     pub page: Option<String>,
     /// The address, for people.
@@ -65,11 +66,23 @@ pub async fn visit<F: Fetcher>(
     let via = match &work.what {
         What::Page { item, .. } => item.path.via.clone(),
         What::Robots(_) => None,
+        What::Address(url) => {
+            let found = web.look_up(url).await;
+            return looked_up(work, found, started + began.elapsed());
+        }
     };
+    if let Way::Nowhere(end) = work.way.clone() {
+        let code = match &*end {
+            End::Failed { code, .. } => *code,
+            _ => log::INTERNAL,
+        };
+        return unanswered(work, *end, code, None, started);
+    }
     let answer = web
         .fetch(Request {
             url: work.url().clone(),
             via,
+            to: work.way.address(),
         })
         .await;
     let took = began.elapsed();
@@ -90,15 +103,31 @@ pub async fn visit<F: Fetcher>(
     visited
 }
 
-fn failed(work: Work, error: FetchError, at: Time) -> Visited {
-    let span = Some((error.started, error.took));
-    let end = End::Failed {
+fn looked_up(work: Work, found: Result<IpAddr, FetchError>, at: Time) -> Visited {
+    let address = work.url().href().to_owned();
+    let end = found.map_or_else(no_answer, End::Found);
+    Visited {
+        done: Done::new(work, end, at),
+        members: None,
+        log: None,
+        page: None,
+        address,
+    }
+}
+
+fn no_answer(error: FetchError) -> End {
+    End::Failed {
         reason: error.kind.word(),
         detail: error.detail,
         code: error.kind.code(),
         retryable: error.kind.retryable(),
-    };
-    unanswered(work, end, error.kind.code(), span, at)
+    }
+}
+
+fn failed(work: Work, error: FetchError, at: Time) -> Visited {
+    let span = Some((error.started, error.took));
+    let code = error.kind.code();
+    unanswered(work, no_answer(error), code, span, at)
 }
 
 /// A visit without a response to archive.
@@ -124,7 +153,7 @@ fn unanswered(work: Work, end: End, status: i32, span: Option<(Time, Duration)>,
     Visited {
         done: Done::new(work, end, at),
         members: None,
-        log,
+        log: Some(log),
         page: None,
         address,
     }
@@ -133,7 +162,7 @@ fn unanswered(work: Work, end: End, status: i32, span: Option<(Time, Duration)>,
 fn path_of(work: &Work) -> Option<&Path> {
     match &work.what {
         What::Page { item, .. } => Some(&item.path),
-        What::Robots(_) => None,
+        What::Robots(_) | What::Address(_) => None,
     }
 }
 
@@ -172,7 +201,7 @@ fn answered(work: Work, response: &Response, at: Time, settings: &Settings) -> V
             ..Done::new(work, reading.end, at)
         },
         members: reading.members,
-        log: reading.log,
+        log: Some(reading.log),
         page: reading.page,
         address: reading.address,
     }
@@ -250,6 +279,7 @@ fn read(work: &Work, response: &Response, at: Time, settings: &Settings) -> Read
     match &work.what {
         What::Page { item, .. } => read_page(item, response, &decoded, settings, &mut reading),
         What::Robots(errand) => reading.robots = read_robots(&errand.url, response, &decoded, settings),
+        What::Address(_) => {}
     }
     reading
 }

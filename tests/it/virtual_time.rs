@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -63,6 +64,8 @@ struct Web {
     lost: bool,
     /// `--delay-factor` of the crawl.
     factor: u32,
+    /// `--delay-per-address`; the hosts with even numbers share an address.
+    per_address: bool,
     log: Arc<Mutex<Vec<Visit>>>,
     tries: Arc<Mutex<BTreeMap<String, u32>>>,
     /// The process that asks is dead: what it still does in memory never leaves the machine.
@@ -149,6 +152,16 @@ impl Web {
         if host == "h0.test" { SLOW_HOST_DELAY } else { DELAY }
     }
 
+    fn address(host: &str) -> IpAddr {
+        let number: u8 = host
+            .trim_start_matches('h')
+            .trim_end_matches(".test")
+            .parse()
+            .unwrap_or(99);
+        let last = if number % 2 == 0 { 0 } else { number };
+        IpAddr::from([192, 0, 2, last])
+    }
+
     fn now(&self) -> Time {
         self.anchor + self.started.elapsed()
     }
@@ -207,6 +220,8 @@ impl Fetcher for Web {
         if self.dead.load(Ordering::SeqCst) {
             std::future::pending::<()>().await;
         }
+        let meant = self.per_address.then(|| Self::address(url.host()));
+        assert_eq!(request.to, meant, "{url:?}");
         let number = {
             let mut log = self.log.lock().unwrap();
             log.push(Visit {
@@ -252,6 +267,24 @@ impl Fetcher for Web {
             started,
             took,
         })
+    }
+
+    async fn look_up(&self, url: &CrawlUrl) -> Result<IpAddr, FetchError> {
+        assert!(self.per_address, "nobody wants to know");
+        let started = self.now();
+        let took = Duration::from_millis(7);
+        tokio::time::sleep(took).await;
+        // each name is unknown at times, that of the dead host always
+        let unlucky = Dice(self.seed ^ started.0).below(20) == 0;
+        if unlucky || url.host() == "dead.test" {
+            return Err(FetchError {
+                kind: FetchErrorKind::Dns,
+                detail: format!("{}: unknown", url.host()),
+                started,
+                took,
+            });
+        }
+        Ok(Self::address(url.host()))
     }
 }
 
@@ -397,6 +430,7 @@ fn plan(dice: &mut Dice, seeds: &[&str]) -> Plan {
             per_host: 1,
             retries: 2,
             max_pages_per_host: None,
+            per_address: false,
         },
         concurrency: usize::try_from(1 + dice.below(8)).unwrap(),
         seeds: seeds
@@ -537,6 +571,33 @@ fn check_politeness(log: &[Visit], per_host: usize, factor: u32, context: &str) 
     }
 }
 
+/// The same of each address: whatever name is asked next, it waits for what the last one is owed.
+fn check_addresses(log: &[Visit], per_host: usize, factor: u32, context: &str) {
+    let mut last: BTreeMap<IpAddr, &Visit> = BTreeMap::new();
+    for visit in log {
+        let Some(before) = last.insert(Web::address(&visit.host), visit) else {
+            continue;
+        };
+        let end = before.end.expect("every visit has its end");
+        let owed = if before.url.ends_with("/robots.txt") {
+            DELAY
+        } else {
+            Web::delay(&before.host)
+        };
+        let stretched = end.since(before.start) * factor;
+        let owed = if per_host == 1 && before.answered && before.run == visit.run {
+            owed.max(stretched)
+        } else {
+            owed
+        };
+        let from = if per_host == 1 { end } else { before.start };
+        assert!(
+            visit.start >= from && visit.start.since(from) >= owed,
+            "{context}: {visit:?} came too soon after {before:?} on their address"
+        );
+    }
+}
+
 /// A crawl that is not done by then (in virtual time) never will be.
 const MAX_RUN: Duration = Duration::from_secs(7_200);
 
@@ -550,6 +611,7 @@ fn play(schedule: u64) -> usize {
         moved: dice.below(3) == 0,
         lost: false,
         factor: 0,
+        per_address: false,
         log: Arc::default(),
         tries: Arc::default(),
         dead: Arc::default(),
@@ -573,11 +635,13 @@ fn play(schedule: u64) -> usize {
     let per_host = if dice.below(4) == 0 { 3 } else { 1 };
     // an answer takes 1 to 31 ms here
     web.factor = if dice.below(2) == 0 { 0 } else { 9 };
+    web.per_address = dice.below(2) == 0;
     loop {
         let mut plan = plan(&mut dice.clone(), &["http://h0.test/p0"]);
         (plan.concurrency, plan.seen_size, plan.checkpoint_every) = (concurrency, seen_size, every);
         plan.shard.per_host = per_host;
         plan.shard.patience.delay_factor = f64::from(web.factor);
+        plan.shard.per_address = web.per_address;
         let death = (deaths < planned).then(|| {
             let at = usize::try_from(dice.below(400)).unwrap();
             let kind = match dice.below(6) {
@@ -618,6 +682,9 @@ fn play(schedule: u64) -> usize {
     );
     assert_eq!(pages.len(), once.len(), "{context}: a page is archived twice");
     check_politeness(&web.log.lock().unwrap(), per_host, web.factor, &context);
+    if web.per_address {
+        check_addresses(&web.log.lock().unwrap(), per_host, web.factor, &context);
+    }
     usize::try_from(deaths).unwrap()
 }
 

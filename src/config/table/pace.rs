@@ -25,6 +25,15 @@ pub(super) const SETTINGS: &[Setting] = &[
         ..BLANK
     },
     Setting {
+        key: "delay_per_address",
+        shape: Shape::Switch,
+        name: "yes|no",
+        help: "Hosts with the same address share one pause and one count of connections",
+        read: |c, v| put(&mut c.delay_per_address, yes_no(one(v))),
+        show: |c| show_yes_no(c.delay_per_address),
+        ..BLANK
+    },
+    Setting {
         key: "max_wait",
         shape: Shape::Quantity,
         name: "DUR",
