@@ -110,9 +110,12 @@ pub fn rest(patience: &Patience, asked: &Asked) -> (Duration, Rule) {
         (backoff(patience, storm), Rule::Forbidden),
     ]
     .into_iter()
-    .fold((asked.delay, own), |longest, other| {
-        if other.0 > longest.0 { other } else { longest }
-    })
+    .fold(
+        (asked.delay, own),
+        |longest, other| {
+            if other.0 > longest.0 { other } else { longest }
+        },
+    )
 }
 
 /// The pause that a response of this length is followed by, at most `max_wait`.
@@ -325,7 +328,10 @@ mod tests {
         assert_eq!(rule(|_| ()), "delay");
         assert_eq!(rule(|asked| asked.delay = Duration::from_secs(2)), "crawl-delay");
         assert_eq!(rule(|asked| asked.took = Duration::from_secs(2)), "delay-factor");
-        assert_eq!(rule(|asked| asked.retry_after = Some(Duration::from_secs(2))), "retry-after");
+        assert_eq!(
+            rule(|asked| asked.retry_after = Some(Duration::from_secs(2))),
+            "retry-after"
+        );
         assert_eq!(rule(|asked| asked.failures = 1), "failures");
         assert_eq!(rule(|asked| asked.forbidden = 3), "forbidden");
     }

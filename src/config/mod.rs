@@ -60,6 +60,10 @@ pub struct Config {
     pub max_pages_per_host: Option<u64>,
     /// Fetch images, styles, scripts and frames of a page, one hop beyond the scope too.
     pub page_requisites: bool,
+    /// Do not follow links that say `nofollow`, or whose page says so.
+    pub obey_nofollow: bool,
+    /// Do not archive pages that say `noindex`.
+    pub obey_noindex: bool,
     /// Requests in flight over all hosts.
     pub concurrency: usize,
     /// Requests in flight to one host.
@@ -137,6 +141,8 @@ impl Default for Config {
             max_time: None,
             max_pages_per_host: None,
             page_requisites: true,
+            obey_nofollow: false,
+            obey_noindex: false,
             concurrency: 64,
             per_host_connections: 1,
             delay: Duration::from_secs(1),

@@ -54,6 +54,8 @@ pub(super) fn plan(config: &Config, seeds: &[CrawlUrl], job: &FilePath) -> Resul
         seeds: seeds.to_vec(),
         scope,
         requisites: config.page_requisites,
+        obey_nofollow: config.obey_nofollow,
+        obey_noindex: config.obey_noindex,
         archive,
         fields,
         max_decoded: usize::try_from(config.max_body).unwrap_or(usize::MAX),

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use crate::archive::warc::{self, Members, Provenance};
 use crate::clock::Time;
+use crate::extract::directives::Directives;
 use crate::extract::fields::Fields;
 use crate::extract::{self, charset, mime};
 use crate::fetch::decode::{self, DecodeFault, Decoded};
@@ -34,6 +35,8 @@ pub struct Settings {
     pub archive: bool,
     /// Cap on a decoded body, bytes.
     pub max_decoded: usize,
+    /// Do not archive a page that says `noindex`.
+    pub obey_noindex: bool,
     /// The product token that robots.txt speaks to.
     pub agent: String,
     /// Fields for pages.jsonl.
@@ -245,9 +248,14 @@ fn read(work: &Work, response: &Response, at: Time, settings: &Settings) -> Read
     let mut annotations = tries(path_of(work));
     annotations.extend(response.truncated.map(|why| annotation(why).to_owned()));
     annotations.extend(decoded.fault.map(|fault| format!("decode:{}", word(fault))));
-    let members = settings
-        .archive
-        .then(|| warc::encode(&address, response, &provenance(work, &annotations)));
+    let page = match &work.what {
+        What::Page { item, .. } => read_page(item, response, &decoded, settings),
+        What::Robots(_) | What::Address(_) => PageReading::default(),
+    };
+    annotations.extend(page.annotations());
+    let left_out = settings.obey_noindex && page.directives.noindex;
+    let members =
+        (settings.archive && !left_out).then(|| warc::encode(&address, response, &provenance(work, &annotations)));
     let sha1 = members.as_ref().map(|members| members.meta.payload_sha1);
     let path = path_of(work);
     let line = log::Line {
@@ -266,22 +274,23 @@ fn read(work: &Work, response: &Response, at: Time, settings: &Settings) -> Read
     if let Some(ip) = response.remote {
         log.extra.insert("ip".to_owned(), ip.to_string().into());
     }
-    let mut reading = Reading {
+    if left_out {
+        log.extra.insert("notArchived".to_owned(), "noindex".into());
+    }
+    let robots = match &work.what {
+        What::Robots(errand) => read_robots(&errand.url, response, &decoded, settings),
+        What::Page { .. } | What::Address(_) => None,
+    };
+    Reading {
         end,
         members,
         log,
-        judged: Judged::default(),
-        links_dropped: 0,
-        robots: None,
-        page: None,
+        judged: page.judged,
+        links_dropped: page.links_dropped,
+        robots,
+        page: page.fields.filter(|_| !left_out),
         address,
-    };
-    match &work.what {
-        What::Page { item, .. } => read_page(item, response, &decoded, settings, &mut reading),
-        What::Robots(errand) => reading.robots = read_robots(&errand.url, response, &decoded, settings),
-        What::Address(_) => {}
     }
-    reading
 }
 
 /// Heritrix's annotation for a body that is not whole.
@@ -313,30 +322,63 @@ fn provenance(work: &Work, annotations: &[String]) -> Provenance {
     }
 }
 
+/// What a page holds.
+#[derive(Default)]
+struct PageReading {
+    judged: Judged,
+    links_dropped: u64,
+    directives: Directives,
+    /// Its line of pages.jsonl.
+    fields: Option<String>,
+}
+
+impl PageReading {
+    /// What the page says to crawlers, how many of its links were left for it, and why a redirect is not followed.
+    fn annotations(&self) -> Vec<String> {
+        let said = [
+            (self.directives.noindex, "robots:noindex"),
+            (self.directives.nofollow, "robots:nofollow"),
+        ];
+        let said = said
+            .iter()
+            .filter(|(said, _)| *said)
+            .map(|(_, word)| (*word).to_owned());
+        let left = (self.judged.nofollow > 0).then(|| format!("nofollow:{}", self.judged.nofollow));
+        let redirect = self.judged.redirect.map(|why| format!("redirect:{why}"));
+        said.chain(left).chain(redirect).collect()
+    }
+}
+
 /// Links and fields of a page.
-fn read_page(item: &Item, response: &Response, decoded: &Decoded<'_>, settings: &Settings, reading: &mut Reading) {
+fn read_page(item: &Item, response: &Response, decoded: &Decoded<'_>, settings: &Settings) -> PageReading {
     let content_type = response.header("content-type");
     let mut text = String::new();
-    let links = extract::extract(
+    let links = extract::extract_for(
+        &settings.agent,
         response.status,
         content_type,
         &response.headers,
         &decoded.bytes,
         &mut text,
     );
-    reading.judged = settings.judge.judge(item, &links);
-    reading.links_dropped = links.dropped;
-    let Some(fields) = &settings.fields else { return };
+    let mut page = PageReading {
+        judged: settings.judge.judge(item, &links),
+        links_dropped: links.dropped,
+        directives: links.directives,
+        fields: None,
+    };
+    let Some(fields) = &settings.fields else { return page };
     let html = ["text/html", "application/xhtml+xml"];
     if !html.contains(&mime::sniff(content_type, &decoded.bytes).as_str()) {
-        return;
+        return page;
     }
     let mut line = serde_json::Map::new();
     line.insert("url".to_owned(), item.url.href().into());
     line.insert("time".to_owned(), response.started.rfc3339(3).into());
     line.insert("status".to_owned(), response.status.into());
     line.extend(fields.extract(&charset::decode(content_type, &decoded.bytes).1));
-    reading.page = Some(format!("{}\n", serde_json::Value::Object(line)));
+    page.fields = Some(format!("{}\n", serde_json::Value::Object(line)));
+    page
 }
 
 fn read_robots(url: &CrawlUrl, response: &Response, decoded: &Decoded<'_>, settings: &Settings) -> Option<RobotsBody> {

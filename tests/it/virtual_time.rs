@@ -8,9 +8,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::{self, Read};
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -439,6 +439,8 @@ fn plan(dice: &mut Dice, seeds: &[&str]) -> Plan {
             .collect(),
         scope: Scope::new(ScopeKind::Any, &[], &[], None).unwrap(),
         requisites: true,
+        obey_nofollow: false,
+        obey_noindex: false,
         archive: Some(ArchiveSettings {
             prefix: "t".to_owned(),
             size: 4_000,

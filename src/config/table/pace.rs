@@ -85,6 +85,24 @@ pub(super) const SETTINGS: &[Setting] = &[
         ..BLANK
     },
     Setting {
+        key: "obey_nofollow",
+        shape: Shape::Switch,
+        name: "yes|no",
+        help: "Do not follow links with rel=nofollow, nor those of pages that say nofollow",
+        read: |c, v| put(&mut c.obey_nofollow, yes_no(one(v))),
+        show: |c| show_yes_no(c.obey_nofollow),
+        ..BLANK
+    },
+    Setting {
+        key: "obey_noindex",
+        shape: Shape::Switch,
+        name: "yes|no",
+        help: "Do not archive pages that say noindex; their links are followed",
+        read: |c, v| put(&mut c.obey_noindex, yes_no(one(v))),
+        show: |c| show_yes_no(c.obey_noindex),
+        ..BLANK
+    },
+    Setting {
         key: "contact",
         shape: Shape::Text,
         name: "URL|MAIL",

@@ -105,7 +105,9 @@ pub(super) struct Resolver(pub(super) Names);
 impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let names = self.0.clone();
-        let (port, to) = ATTEMPT.try_with(|attempt| (attempt.port, attempt.to)).unwrap_or_default();
+        let (port, to) = ATTEMPT
+            .try_with(|attempt| (attempt.port, attempt.to))
+            .unwrap_or_default();
         Box::pin(async move {
             let found = names.look_up(name.as_str(), port).await?;
             // an answer that has changed since keeps its turn: the address is judged again once it is connected to

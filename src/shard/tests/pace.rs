@@ -151,7 +151,10 @@ fn a_pause_cut_short_is_counted() {
     shard.ready = Ready::default();
     shard.host(0).scheduled = false;
     shard.schedule(0);
-    assert!(started(&mut shard, at(7.0)).too_early, "the delay is over, the pause is not");
+    assert!(
+        started(&mut shard, at(7.0)).too_early,
+        "the delay is over, the pause is not"
+    );
 }
 
 #[test]
@@ -198,7 +201,11 @@ fn a_storm_of_403_slows_its_host_until_something_else_comes() {
     let row = HostRow::from_bytes(&row.to_bytes()).unwrap();
     assert_eq!(row.forbidden, 4);
     let older = postcard::to_stdvec(&row).unwrap();
-    assert_eq!(HostRow::from_bytes(&older).unwrap().forbidden, 0, "a row without the count");
+    assert_eq!(
+        HostRow::from_bytes(&older).unwrap().forbidden,
+        0,
+        "a row without the count"
+    );
     assert!(HostRow::from_bytes(&older[..older.len() - 1]).is_err());
 }
 
