@@ -13,6 +13,7 @@ use crate::seen::{self, Kind};
 use crate::stats::LinkCounts;
 use crate::url::{CrawlUrl, Identity};
 
+mod address;
 mod pace;
 mod robots;
 
