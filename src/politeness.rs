@@ -171,7 +171,11 @@ pub fn retry_after(value: &[u8], now: Time) -> Option<Duration> {
 pub fn http_date(text: &str) -> Option<Time> {
     let seconds = match httpdate::parse_http_date(text) {
         Ok(date) => date.duration_since(std::time::UNIX_EPOCH).ok()?.as_secs(),
-        Err(_) => u64::try_from(tolerant_date(text)?.as_second()).ok()?,
+        Err(_) => {
+            // a leap second is the next one, as POSIX counts
+            let leap = u64::from(text.contains(":60"));
+            u64::try_from(tolerant_date(text)?.as_second()).ok()? + leap
+        }
     };
     seconds.checked_mul(1_000_000).map(Time)
 }
@@ -416,6 +420,10 @@ mod tests {
         ] {
             assert_eq!(http_date(written), expected, "{written}");
         }
+        assert_eq!(
+            http_date("Thu, 31 Dec 2015 23:59:60 GMT"),
+            http_date("Fri, 01 Jan 2016 00:00:00 GMT")
+        );
         for wrong in [
             "Mon, 31 Nov 2026 12:00:00 GMT",
             "Mon, 30 Nov 2026 25:00:00 GMT",
