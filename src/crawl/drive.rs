@@ -337,7 +337,7 @@ impl<F: Fetcher> Loop<'_, F> {
             .links
             .iter()
             .find(|link| link.seed.is_some())
-            .map(|link| link.url.clone());
+            .map(|link| (done.work.url().clone(), link.url.clone()));
         let fact = self.crawl.shard.finish(done, now);
         self.received += fact.delta.received;
         let settled = &fact.delta.settled;
@@ -347,8 +347,8 @@ impl<F: Fetcher> Loop<'_, F> {
         );
         if matches!(settled, crate::stats::Settled::Fetched { .. }) {
             self.fetched += 1;
-            if let Some(url) = widening {
-                self.widen(&url);
+            if let Some((from, to)) = widening {
+                self.widen(&from, &to);
             }
         }
         if let (Some((rest, rule)), Some(log)) = (fact.rest, &mut log) {
@@ -362,8 +362,8 @@ impl<F: Fetcher> Loop<'_, F> {
         Ok(())
     }
 
-    /// A seed redirected here: it belongs to the crawl like the seed itself.
-    fn widen(&self, url: &CrawlUrl) {
+    /// A seed redirected to another host, which then belongs to the crawl like the seed's own.
+    fn widen(&self, from: &CrawlUrl, to: &CrawlUrl) {
         let mut scope = self
             .crawl
             .visits
@@ -371,8 +371,9 @@ impl<F: Fetcher> Loop<'_, F> {
             .scope
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        scope.add_seed(url);
-        tracing::info!(url = url.href(), "a seed redirected here; the scope now covers it");
+        if scope.seed_redirected(from, to) {
+            tracing::info!(url = to.href(), "a seed redirected here; the scope now covers it");
+        }
     }
 
     fn settle(&mut self, settlement: Settlement, now: Time, permit: OwnedSemaphorePermit) {

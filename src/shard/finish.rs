@@ -186,7 +186,7 @@ impl Shard {
                 fact.seed = item.path.seed.map(|number| (number, SeedResult::Answered(*status)));
                 fact.widen = links
                     .iter()
-                    .find(|link| link.seed.is_some())
+                    .find(|link| link.seed.is_some() && link.url.host_key() != item.url.host_key())
                     .map(|link| link.url.href().to_owned());
                 self.admit(fact, links, counts, Some(&item), now);
             }

@@ -130,7 +130,9 @@ impl Judge {
         let requisites = if deep_frame { 0 } else { requisites };
         let outside = match scope.judge(&url, depth) {
             Verdict::In => false,
-            Verdict::Out(OutReason::Scope) if follows_outside(page, kind) => true,
+            Verdict::Out(OutReason::Scope) if follows_outside(page, kind) && !refused_seed(page, kind, scope, &url) => {
+                true
+            }
             Verdict::Out(_) => {
                 judged.counts.out_of_scope += 1;
                 judged.leave(kind, "out-of-scope");
@@ -199,6 +201,11 @@ fn follows_outside(page: &Item, kind: LinkKind) -> bool {
         LinkKind::Requisite | LinkKind::Stylesheet => !path.outside || path.kind == LinkKind::Stylesheet,
         LinkKind::Redirect => path.seed.is_some() || path.outside || path.requisites > 0,
     }
+}
+
+/// Where a seed redirects to, if the patterns refuse it.
+fn refused_seed(page: &Item, kind: LinkKind, scope: &Scope, url: &CrawlUrl) -> bool {
+    kind == LinkKind::Redirect && page.path.seed.is_some() && scope.is_refused(url)
 }
 
 #[cfg(test)]
