@@ -169,13 +169,12 @@ pub fn retry_after(value: &[u8], now: Time) -> Option<Duration> {
 /// weekday, a numeric zone, lower case, or in the form of RFC 3339. `None` if it is none, or before 1970.
 #[must_use]
 pub fn http_date(text: &str) -> Option<Time> {
-    let seconds = match httpdate::parse_http_date(text) {
-        Ok(date) => date.duration_since(std::time::UNIX_EPOCH).ok()?.as_secs(),
-        Err(_) => {
-            // a leap second is the next one, as POSIX counts
-            let leap = u64::from(text.contains(":60"));
-            u64::try_from(tolerant_date(text)?.as_second()).ok()? + leap
-        }
+    let seconds = if let Ok(date) = httpdate::parse_http_date(text) {
+        date.duration_since(std::time::UNIX_EPOCH).ok()?.as_secs()
+    } else {
+        // a leap second is the next one, as POSIX counts
+        let leap = u64::from(text.contains(":60"));
+        u64::try_from(tolerant_date(text)?.as_second()).ok()? + leap
     };
     seconds.checked_mul(1_000_000).map(Time)
 }

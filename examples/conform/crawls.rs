@@ -85,7 +85,7 @@ pub(crate) fn redirects(case: &Value) -> Value {
         true
     });
     let fragments = std::iter::once(url).chain(chain.iter().filter_map(|hop| hop[1].as_str()));
-    let fragment = fragments.filter_map(|address| address.split_once('#')).last();
+    let fragment = fragments.filter_map(|address| address.split_once('#')).next_back();
     let whole = |href: String| fragment.map_or_else(|| href.clone(), |(_, fragment)| format!("{href}#{fragment}"));
     let last = last.filter(|_| asked == chain.len() + 1);
     json!({ "final_url": last.map(whole) })

@@ -116,7 +116,7 @@ impl Judge {
         if redirects > MAX_REDIRECTS {
             judged.counts.trap += 1;
             judged.redirect = Some("too-many");
-            self.name_trap(&url, page, format!("more than {MAX_REDIRECTS} redirects in a row"));
+            self.name_trap(&url, page, &format!("more than {MAX_REDIRECTS} redirects in a row"));
             return;
         }
         let requisites = match kind {
@@ -142,7 +142,7 @@ impl Judge {
         if repeats_itself(url.path_and_query()) {
             judged.counts.trap += 1;
             judged.leave(kind, "trap");
-            self.name_trap(&url, page, format!("more than {MAX_REPEATS} repeated parts"));
+            self.name_trap(&url, page, &format!("more than {MAX_REPEATS} repeated parts"));
             return;
         }
         let seed = if kind == LinkKind::Redirect { path.seed } else { None };
@@ -181,7 +181,7 @@ impl Judged {
 
 impl Judge {
     /// Says in the log which address was left and why, for the first [`TRAPS_NAMED`] of a run.
-    fn name_trap(&self, url: &CrawlUrl, page: &Item, rule: String) {
+    fn name_trap(&self, url: &CrawlUrl, page: &Item, rule: &str) {
         let before = self.traps.fetch_add(1, Ordering::Relaxed);
         if before < TRAPS_NAMED {
             tracing::info!(url = url.href(), on = page.url.href(), rule, "left as a trap");

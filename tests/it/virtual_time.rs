@@ -158,7 +158,7 @@ impl Web {
             .trim_end_matches(".test")
             .parse()
             .unwrap_or(99);
-        let last = if number % 2 == 0 { 0 } else { number };
+        let last = if number.is_multiple_of(2) { 0 } else { number };
         IpAddr::from([192, 0, 2, last])
     }
 

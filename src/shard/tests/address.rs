@@ -186,7 +186,7 @@ fn an_address_is_looked_up_again_in_time_and_those_left_are_forgotten() {
     let mut now = at(0.0);
     let (mut asked, mut addresses) = (0, std::collections::BTreeSet::new());
     loop {
-        let hour = u8::try_from(now.0 / ADDRESS_LIFE.as_micros() as u64).unwrap();
+        let hour = u8::try_from(u128::from(now.0) / ADDRESS_LIFE.as_micros()).unwrap();
         match next_beyond_look_ups(&mut shard, now, |_| Some(IpAddr::from([192, 0, 2, hour]))) {
             Next::Start(work) => {
                 asked += 1;
