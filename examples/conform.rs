@@ -2,11 +2,12 @@
 //!
 //! `cargo run --release --example conform -- SET < cases.jsonl > answers.jsonl`
 
+#[path = "conform/crawls.rs"]
+mod crawls;
+
 use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
 
-use crawler::clock::Time;
-use crawler::politeness::{http_date, retry_after};
 use crawler::robots::Robots;
 use crawler::url::{Base, CrawlUrl, Identity, surt, to_ascii, whatwg_href};
 use serde_json::{Value, json};
@@ -17,8 +18,11 @@ type Answer = fn(&Value) -> Value;
 fn main() -> ExitCode {
     let set = std::env::args().nth(1).unwrap_or_default();
     let answer: Answer = match set.as_str() {
-        "dates" => dates,
+        "dates" => crawls::dates,
+        "redirects" => crawls::redirects,
         "robots" => robots,
+        "robots_fetch" => crawls::robots_fetch,
+        "robots_meta" => crawls::robots_meta,
         "robots_real" => robots_real,
         "surt" => surt_key,
         "url_equiv" => url_equiv,
@@ -63,16 +67,6 @@ fn text<'a>(case: &'a Value, field: &str) -> &'a str {
 
 fn parsed(case: &Value, field: &str) -> Option<CrawlUrl> {
     CrawlUrl::parse(text(case, field), &Identity::default()).ok()
-}
-
-fn dates(case: &Value) -> Value {
-    let value = text(case, "value");
-    let seconds = |time: Time| time.0 / 1_000_000;
-    if text(case, "kind") == "date" {
-        return json!({ "epoch": http_date(value).map(seconds) });
-    }
-    let now = http_date(text(case, "now")).unwrap_or_default();
-    json!({ "delay_s": retry_after(value.as_bytes(), now).map(|delay| delay.as_secs()) })
 }
 
 fn robots_txt(case: &Value) -> Vec<u8> {

@@ -26,6 +26,8 @@ const MAX_NANOS: u64 = u64::MAX / 2;
 pub struct Patience {
     /// Least time between the end of a response and the next request to its host.
     pub delay: Duration,
+    /// A response is followed by a pause of at least so many times what it took; 0 for none.
+    pub delay_factor: f64,
     /// A robots.txt Crawl-delay or a Retry-After longer than this is cut to it.
     pub max_wait: Duration,
     /// First wait after a failure; doubles with each further failure in a row.
@@ -36,16 +38,97 @@ pub struct Patience {
     pub global_rate: Option<f64>,
 }
 
-/// When a host may be asked again after a request that ended at `end`.
-///
-/// `delay` is the host's own (the larger of the setting and its Crawl-delay), `retry_after` what the last answer asked,
-/// `failures` how many requests in a row failed (0 after a success). The longest of the waits they ask for holds; those
-/// for `retry_after` and `failures` are at most `max_wait`.
+/// Answers of status 403 in a row from which on a host is asked ever more slowly: it has shut us out, and every further
+/// request tells it that we do not listen.
+pub const FORBIDDEN_IN_A_ROW: u32 = 3;
+
+/// What a request that ended asks of the time after it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// The setting or the Crawl-delay of the host: [`host_delay`].
+    pub delay: Duration,
+    /// What the response took, from the look-up of the name to the last byte; zero if none came. With several
+    /// connections to a host, the part of one of them: together they load the host as one alone would.
+    pub took: Duration,
+    /// The Retry-After of the answer.
+    pub retry_after: Option<Duration>,
+    /// How many requests in a row failed (0 after a success).
+    pub failures: u32,
+    /// How many answers in a row were 403.
+    pub forbidden: u32,
+}
+
+/// The rule that decides how long a host rests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// The setting.
+    Delay,
+    /// A Crawl-delay longer than the setting.
+    CrawlDelay,
+    /// The time that the response took.
+    Factor,
+    /// Retry-After.
+    RetryAfter,
+    /// Failures in a row.
+    Failures,
+    /// Answers of 403 in a row.
+    Forbidden,
+}
+
+impl Rule {
+    /// Its name in crawl.log.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Delay => "delay",
+            Self::CrawlDelay => "crawl-delay",
+            Self::Factor => "delay-factor",
+            Self::RetryAfter => "retry-after",
+            Self::Failures => "failures",
+            Self::Forbidden => "forbidden",
+        }
+    }
+}
+
+/// How long a host rests after a request, and by which rule: the longest of the waits that are asked for. All but the
+/// setting itself are at most `max_wait`.
 #[must_use]
-pub fn next_due(patience: &Patience, delay: Duration, end: Time, retry_after: Option<Duration>, failures: u32) -> Time {
-    let asked = retry_after.unwrap_or_default().min(patience.max_wait);
-    let wait = delay.max(asked).max(backoff(patience, failures));
-    let Some(cell) = Cell::one_in(wait) else { return end };
+pub fn rest(patience: &Patience, asked: &Asked) -> (Duration, Rule) {
+    let own = if asked.delay > patience.delay {
+        Rule::CrawlDelay
+    } else {
+        Rule::Delay
+    };
+    let storm = asked.forbidden.saturating_add(1).saturating_sub(FORBIDDEN_IN_A_ROW);
+    [
+        (stretched(patience, asked.took), Rule::Factor),
+        (
+            asked.retry_after.unwrap_or_default().min(patience.max_wait),
+            Rule::RetryAfter,
+        ),
+        (backoff(patience, asked.failures), Rule::Failures),
+        (backoff(patience, storm), Rule::Forbidden),
+    ]
+    .into_iter()
+    .fold(
+        (asked.delay, own),
+        |longest, other| {
+            if other.0 > longest.0 { other } else { longest }
+        },
+    )
+}
+
+/// The pause that a response of this length is followed by, at most `max_wait`.
+#[must_use]
+pub fn stretched(patience: &Patience, took: Duration) -> Duration {
+    let pause = Duration::try_from_secs_f64(took.as_secs_f64() * patience.delay_factor);
+    pause.unwrap_or(patience.max_wait).min(patience.max_wait)
+}
+
+/// When a host may be asked again after a request that ended at `end`, if it rests so long.
+#[must_use]
+pub fn next_due(end: Time, rest: Duration) -> Time {
+    let Some(cell) = Cell::one_in(rest) else { return end };
     // the request that ended fills the cell; when the next one fits is what the second look says
     match cell.take(end) {
         Ok(()) => cell.take(end).err().unwrap_or(end),
@@ -72,7 +155,7 @@ pub fn host_delay(patience: &Patience, crawl_delay: Option<Duration>) -> Duratio
 
 /// Parses Retry-After (RFC 9110 section 10.2.3): seconds or an HTTP date, seen from `now`. `None` if it is neither, or
 /// a number of more than 64 bits: then the own back-off holds. A date that has passed is no wait. Not cut to anything:
-/// [`next_due`] does that.
+/// [`rest`] does that.
 #[must_use]
 pub fn retry_after(value: &[u8], now: Time) -> Option<Duration> {
     let text = std::str::from_utf8(value).ok()?.trim();
@@ -86,9 +169,12 @@ pub fn retry_after(value: &[u8], now: Time) -> Option<Duration> {
 /// weekday, a numeric zone, lower case, or in the form of RFC 3339. `None` if it is none, or before 1970.
 #[must_use]
 pub fn http_date(text: &str) -> Option<Time> {
-    let seconds = match httpdate::parse_http_date(text) {
-        Ok(date) => date.duration_since(std::time::UNIX_EPOCH).ok()?.as_secs(),
-        Err(_) => u64::try_from(tolerant_date(text)?.as_second()).ok()?,
+    let seconds = if let Ok(date) = httpdate::parse_http_date(text) {
+        date.duration_since(std::time::UNIX_EPOCH).ok()?.as_secs()
+    } else {
+        // a leap second is the next one, as POSIX counts
+        let leap = u64::from(text.contains(":60"));
+        u64::try_from(tolerant_date(text)?.as_second()).ok()? + leap
     };
     seconds.checked_mul(1_000_000).map(Time)
 }
@@ -173,6 +259,7 @@ mod tests {
     fn patience() -> Patience {
         Patience {
             delay: Duration::from_secs(1),
+            delay_factor: 2.0,
             max_wait: Duration::from_secs(30),
             backoff_base: Duration::from_secs(2),
             max_failures: 5,
@@ -181,8 +268,75 @@ mod tests {
     }
 
     fn wait(delay_ms: u64, retry_after: Option<u64>, failures: u32) -> Duration {
-        let delay = Duration::from_millis(delay_ms);
-        next_due(&patience(), delay, NOW, retry_after.map(Duration::from_secs), failures).since(NOW)
+        let asked = Asked {
+            delay: Duration::from_millis(delay_ms),
+            retry_after: retry_after.map(Duration::from_secs),
+            failures,
+            ..Asked::default()
+        };
+        next_due(NOW, rest(&patience(), &asked).0).since(NOW)
+    }
+
+    #[test]
+    fn a_slow_answer_is_followed_by_a_longer_pause_that_is_cut_to_the_longest_wait() {
+        let pause = |took_ms: u64, factor: f64| {
+            let patience = Patience {
+                delay_factor: factor,
+                ..patience()
+            };
+            let asked = Asked {
+                delay: patience.delay,
+                took: Duration::from_millis(took_ms),
+                ..Asked::default()
+            };
+            let (pause, rule) = rest(&patience, &asked);
+            (pause.as_millis(), rule)
+        };
+        assert_eq!(pause(499, 2.0), (1_000, Rule::Delay));
+        assert_eq!(pause(700, 2.0), (1_400, Rule::Factor));
+        assert_eq!(pause(700, 0.0), (1_000, Rule::Delay));
+        assert_eq!(pause(60_000, 2.0), (30_000, Rule::Factor));
+        assert_eq!(pause(u64::MAX, 1e300), (30_000, Rule::Factor));
+        assert_eq!(pause(60_000, f64::NAN), (30_000, Rule::Factor));
+    }
+
+    #[test]
+    fn the_third_403_in_a_row_and_each_further_one_doubles_the_wait() {
+        let waits: Vec<(u64, Rule)> = (0..9)
+            .chain([u32::MAX])
+            .map(|forbidden| {
+                let asked = Asked {
+                    forbidden,
+                    ..Asked::default()
+                };
+                let (wait, rule) = rest(&patience(), &asked);
+                (wait.as_secs(), rule)
+            })
+            .collect();
+        let seconds: Vec<u64> = waits.iter().map(|(wait, _)| *wait).collect();
+        assert_eq!(seconds, [0, 0, 0, 2, 4, 8, 16, 30, 30, 30]);
+        assert_eq!((waits[2].1, waits[3].1), (Rule::Delay, Rule::Forbidden));
+    }
+
+    #[test]
+    fn the_rule_in_force_is_named() {
+        let rule = |change: fn(&mut Asked)| {
+            let mut asked = Asked {
+                delay: Duration::from_secs(1),
+                ..Asked::default()
+            };
+            change(&mut asked);
+            rest(&patience(), &asked).1.word()
+        };
+        assert_eq!(rule(|_| ()), "delay");
+        assert_eq!(rule(|asked| asked.delay = Duration::from_secs(2)), "crawl-delay");
+        assert_eq!(rule(|asked| asked.took = Duration::from_secs(2)), "delay-factor");
+        assert_eq!(
+            rule(|asked| asked.retry_after = Some(Duration::from_secs(2))),
+            "retry-after"
+        );
+        assert_eq!(rule(|asked| asked.failures = 1), "failures");
+        assert_eq!(rule(|asked| asked.forbidden = 3), "forbidden");
     }
 
     #[test]
@@ -265,6 +419,10 @@ mod tests {
         ] {
             assert_eq!(http_date(written), expected, "{written}");
         }
+        assert_eq!(
+            http_date("Thu, 31 Dec 2015 23:59:60 GMT"),
+            http_date("Fri, 01 Jan 2016 00:00:00 GMT")
+        );
         for wrong in [
             "Mon, 31 Nov 2026 12:00:00 GMT",
             "Mon, 30 Nov 2026 25:00:00 GMT",
@@ -306,7 +464,14 @@ mod tests {
     #[test]
     fn times_at_the_ends_of_the_line_do_not_overflow() {
         for time in [Time(0), Time::NEVER] {
-            let _ = next_due(&patience(), Duration::MAX, time, Some(Duration::MAX), u32::MAX);
+            let asked = Asked {
+                delay: Duration::MAX,
+                took: Duration::MAX,
+                retry_after: Some(Duration::MAX),
+                failures: u32::MAX,
+                forbidden: u32::MAX,
+            };
+            let _ = next_due(time, rest(&patience(), &asked).0);
             let mut pace = GlobalPace::new(Some(0.001));
             let _ = pace.take(time);
             let _ = pace.take(time);
@@ -325,7 +490,15 @@ mod tests {
             for (took, asked, failures) in visits {
                 let end = start + Duration::from_micros(took);
                 let asked = asked.map(Duration::from_secs);
-                let due = next_due(&patience(), delay, end, asked, failures);
+                let asks = Asked {
+                    delay,
+                    took: Duration::from_micros(took),
+                    retry_after: asked,
+                    failures,
+                    forbidden: 0,
+                };
+                let due = next_due(end, rest(&patience(), &asks).0);
+                prop_assert!(due.since(end) >= Duration::from_micros(2 * took).min(patience().max_wait));
                 prop_assert!(due.since(end) >= delay);
                 prop_assert!(due.since(end) >= asked.unwrap_or_default().min(patience().max_wait));
                 prop_assert!(due.since(end) <= delay.max(patience().max_wait));

@@ -129,6 +129,12 @@ impl Scope {
         Verdict::In
     }
 
+    /// Do the patterns refuse it, wherever it lies? Where a seed redirects to must pass them: nobody named that address.
+    #[must_use]
+    pub fn is_refused(&self, url: &CrawlUrl) -> bool {
+        !self.exempt.contains(url.canonical()) && (self.is_excluded(url) || !self.is_included(url))
+    }
+
     fn is_covered(&self, url: &CrawlUrl) -> bool {
         match self.kind {
             ScopeKind::Host => self.keys.contains(url.host_key()),

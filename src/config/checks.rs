@@ -9,6 +9,8 @@ use crate::seen::sizing::{MAX_FP, MIN_FP};
 
 /// Smallest WARC file size, bytes: below it every record would get a file of its own.
 pub(super) const MIN_WARC_SIZE: u64 = 1 << 20;
+/// Largest `--delay-factor`: a longer pause than this many times the response is `--delay`'s business.
+const MAX_FACTOR: f64 = 1_000.0;
 /// Longest text of a header made from a setting, bytes.
 pub(super) const MAX_HEADER_BYTES: usize = 1_000;
 /// Longest start of a WARC file name, bytes.
@@ -31,6 +33,15 @@ pub(super) fn each<T>(values: &[String], read: impl Fn(&str) -> Result<T, String
 /// What was expected.
 pub(super) fn count(text: &str) -> Result<u64, String> {
     whole(text, 1..=u64::MAX)
+}
+
+/// A number of times that a response's length is waited.
+///
+/// # Errors
+/// What was expected.
+pub(super) fn factor(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number| (0.0..=MAX_FACTOR).contains(number));
+    number.ok_or_else(|| format!("expected a number from 0 to {MAX_FACTOR}"))
 }
 
 /// A rate that a filter can have.

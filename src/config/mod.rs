@@ -60,14 +60,22 @@ pub struct Config {
     pub max_pages_per_host: Option<u64>,
     /// Fetch images, styles, scripts and frames of a page, one hop beyond the scope too.
     pub page_requisites: bool,
+    /// Do not follow links that say `nofollow`, or whose page says so.
+    pub obey_nofollow: bool,
+    /// Do not archive pages that say `noindex`.
+    pub obey_noindex: bool,
     /// Requests in flight over all hosts.
     pub concurrency: usize,
     /// Requests in flight to one host.
     pub per_host_connections: usize,
     /// Least time between the end of a response and the next request to its host.
     pub delay: Duration,
-    /// Longest Crawl-delay or Retry-After obeyed.
+    /// A response is followed by a pause of at least so many times what it took.
+    pub delay_factor: f64,
+    /// Longest pause after a slow response, and longest Crawl-delay or Retry-After obeyed.
     pub max_wait: Duration,
+    /// Names that share an address share one pause.
+    pub delay_per_address: bool,
     /// Requests a second over all hosts.
     pub rate: Option<f64>,
     /// Obey robots.txt.
@@ -133,10 +141,14 @@ impl Default for Config {
             max_time: None,
             max_pages_per_host: None,
             page_requisites: true,
+            obey_nofollow: false,
+            obey_noindex: false,
             concurrency: 64,
             per_host_connections: 1,
             delay: Duration::from_secs(1),
+            delay_factor: 1.0,
             max_wait: Duration::from_secs(30),
+            delay_per_address: false,
             rate: None,
             robots: true,
             user_agent: user_agent(None),

@@ -328,7 +328,7 @@ impl<F: Fetcher> Loop<'_, F> {
         let Visited {
             done,
             members,
-            log,
+            mut log,
             page,
             address,
         } = *visited;
@@ -337,7 +337,7 @@ impl<F: Fetcher> Loop<'_, F> {
             .links
             .iter()
             .find(|link| link.seed.is_some())
-            .map(|link| link.url.clone());
+            .map(|link| (done.work.url().clone(), link.url.clone()));
         let fact = self.crawl.shard.finish(done, now);
         self.received += fact.delta.received;
         let settled = &fact.delta.settled;
@@ -347,17 +347,23 @@ impl<F: Fetcher> Loop<'_, F> {
         );
         if matches!(settled, crate::stats::Settled::Fetched { .. }) {
             self.fetched += 1;
-            if let Some(url) = widening {
-                self.widen(&url);
+            if let Some((from, to)) = widening {
+                self.widen(&from, &to);
             }
         }
+        if let (Some((rest, rule)), Some(log)) = (fact.rest, &mut log) {
+            // what the host is owed from the end of this line's request on, so that a reader can check it
+            let micros = u64::try_from(rest.as_micros()).unwrap_or(u64::MAX);
+            log.extra.insert("restMicros".to_owned(), micros.into());
+            log.extra.insert("restBy".to_owned(), rule.word().into());
+        }
         self.last = address;
-        self.write(fact, members.filter(|_| keep), Some(log), page.filter(|_| keep), permit);
+        self.write(fact, members.filter(|_| keep), log, page.filter(|_| keep), permit);
         Ok(())
     }
 
-    /// A seed redirected here: it belongs to the crawl like the seed itself.
-    fn widen(&self, url: &CrawlUrl) {
+    /// A seed redirected to another host, which then belongs to the crawl like the seed's own.
+    fn widen(&self, from: &CrawlUrl, to: &CrawlUrl) {
         let mut scope = self
             .crawl
             .visits
@@ -365,8 +371,9 @@ impl<F: Fetcher> Loop<'_, F> {
             .scope
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        scope.add_seed(url);
-        tracing::info!(url = url.href(), "a seed redirected here; the scope now covers it");
+        if scope.seed_redirected(from, to) {
+            tracing::info!(url = to.href(), "a seed redirected here; the scope now covers it");
+        }
     }
 
     fn settle(&mut self, settlement: Settlement, now: Time, permit: OwnedSemaphorePermit) {

@@ -171,6 +171,10 @@ pub struct Plan {
     pub scope: Scope,
     /// Follow page requisites.
     pub requisites: bool,
+    /// Leave links that say `nofollow`, or whose page says so.
+    pub obey_nofollow: bool,
+    /// Do not archive pages that say `noindex`.
+    pub obey_noindex: bool,
     /// How to archive, if at all.
     pub archive: Option<ArchiveSettings>,
     /// Fields for pages.jsonl.
@@ -338,9 +342,11 @@ pub async fn crawl<F: Fetcher>(
             identity,
             key: job.key,
             requisites: plan.requisites,
+            obey_nofollow: plan.obey_nofollow,
             traps: std::sync::atomic::AtomicU32::new(0),
         },
         archive: plan.archive.is_some(),
+        obey_noindex: plan.obey_noindex,
         max_decoded: plan.max_decoded,
         agent: plan.shard.agent.clone(),
         fields: plan.fields,

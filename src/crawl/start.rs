@@ -37,6 +37,7 @@ pub(super) fn plan(config: &Config, seeds: &[CrawlUrl], job: &FilePath) -> Resul
         shard: shard::Settings {
             patience: Patience {
                 delay: config.delay,
+                delay_factor: config.delay_factor,
                 max_wait: config.max_wait,
                 backoff_base: Duration::from_secs(1),
                 max_failures: config.max_host_failures,
@@ -47,11 +48,14 @@ pub(super) fn plan(config: &Config, seeds: &[CrawlUrl], job: &FilePath) -> Resul
             per_host: config.per_host_connections,
             retries: config.retries,
             max_pages_per_host: config.max_pages_per_host,
+            per_address: config.delay_per_address,
         },
         concurrency: config.concurrency,
         seeds: seeds.to_vec(),
         scope,
         requisites: config.page_requisites,
+        obey_nofollow: config.obey_nofollow,
+        obey_noindex: config.obey_noindex,
         archive,
         fields,
         max_decoded: usize::try_from(config.max_body).unwrap_or(usize::MAX),

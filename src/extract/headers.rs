@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use encoding_rs::mem::decode_latin1;
 
+use super::directives::Directives;
 use super::rel::kind_of_rel;
 use super::{LinkKind, Links};
 
@@ -13,10 +14,12 @@ pub(super) fn links<'a>(status: u16, headers: &'a [(String, Vec<u8>)], links: &m
     for (name, value) in headers {
         match name.as_str() {
             "link" => match text(value) {
-                Cow::Borrowed(value) => push_link_header(value, |kind, url| links.push(kind, Cow::Borrowed(url))),
-                Cow::Owned(value) => {
-                    push_link_header(&value, |kind, url| links.push(kind, Cow::Owned(url.to_owned())));
-                }
+                Cow::Borrowed(value) => push_link_header(value, |kind, url, rel| {
+                    links.push_with_rel(kind, Cow::Borrowed(url), rel);
+                }),
+                Cow::Owned(value) => push_link_header(&value, |kind, url, rel| {
+                    links.push_with_rel(kind, Cow::Owned(url.to_owned()), rel);
+                }),
             },
             "location" => {
                 let kind = if (300..400).contains(&status) {
@@ -29,9 +32,8 @@ pub(super) fn links<'a>(status: u16, headers: &'a [(String, Vec<u8>)], links: &m
             "content-location" => links.push(LinkKind::Navigation, text(value)),
             "refresh" => links.push_refresh(LinkKind::Redirect, text(value)),
             "x-robots-tag" => {
-                let robots = Robots::of(&text(value));
-                links.nofollow |= robots.nofollow;
-                links.noindex |= robots.noindex;
+                let said = Directives::of(&text(value), links.agent);
+                links.directives.add(said);
             }
             _ => {}
         }
@@ -43,14 +45,14 @@ fn text(value: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(value).map_or_else(|_| decode_latin1(value), Cow::Borrowed)
 }
 
-fn push_link_header<'a>(value: &'a str, mut found: impl FnMut(LinkKind, &'a str)) {
+fn push_link_header<'a>(value: &'a str, mut found: impl FnMut(LinkKind, &'a str, &str)) {
     for link in link_header(value) {
         let kind = link
             .rel
             .as_deref()
             .and_then(|rel| kind_of_rel(rel, link.role.as_deref().unwrap_or_default()));
         if let Some(kind) = kind {
-            found(kind, link.target);
+            found(kind, link.target, link.rel.as_deref().unwrap_or_default());
         }
     }
 }
@@ -206,44 +208,6 @@ fn refresh_url(text: &str) -> &str {
     url
 }
 
-/// What a robots directive forbids; only what the accounts note.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Robots {
-    /// `nofollow` or `none`.
-    pub nofollow: bool,
-    /// `noindex` or `none`.
-    pub noindex: bool,
-}
-
-impl Robots {
-    /// Of the content of `meta name=robots` or an `X-Robots-Tag` line: words between commas (or semicolons), in any
-    /// case. A line that starts with the name of a crawler (`otherbot: noindex`) is not for all and is ignored.
-    #[must_use]
-    pub fn of(content: &str) -> Self {
-        let mut robots = Self::default();
-        for word in content.split([',', ';']).map(str::trim) {
-            if let Some((name, _)) = word.split_once(':') {
-                let is_directive = [
-                    "unavailable_after",
-                    "max-snippet",
-                    "max-image-preview",
-                    "max-video-preview",
-                ]
-                .iter()
-                .any(|directive| name.trim().eq_ignore_ascii_case(directive));
-                if is_directive {
-                    continue;
-                }
-                return robots;
-            }
-            let none = word.eq_ignore_ascii_case("none");
-            robots.nofollow |= none || word.eq_ignore_ascii_case("nofollow");
-            robots.noindex |= none || word.eq_ignore_ascii_case("noindex");
-        }
-        robots
-    }
-}
-
 /// ASCII white space of the Infra Standard.
 fn is_space(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\u{c}' | '\r' | ' ')
@@ -343,36 +307,10 @@ mod tests {
         }
     }
 
-    #[test]
-    fn robots_words() {
-        let both = Robots {
-            nofollow: true,
-            noindex: true,
-        };
-        assert_eq!(Robots::of("NONE"), both);
-        assert_eq!(Robots::of(" NoIndex ; nofollow "), both);
-        assert_eq!(
-            Robots::of("noindex,follow"),
-            Robots {
-                nofollow: false,
-                noindex: true
-            }
-        );
-        assert_eq!(Robots::of("otherbot: none"), Robots::default());
-        assert_eq!(
-            Robots::of("max-snippet: 20, nofollow"),
-            Robots {
-                nofollow: true,
-                noindex: false
-            }
-        );
-        assert_eq!(Robots::of("noarchive, nonsense"), Robots::default());
-    }
-
     proptest! {
         #[test]
         fn any_value_has_an_outcome(value in "[<>;,=\"\\\\ relasu\u{e9}0-9.'\t]{0,60}") {
-            let _ = (link_header(&value), refresh(&value), Robots::of(&value));
+            let _ = (link_header(&value), refresh(&value));
         }
     }
 }

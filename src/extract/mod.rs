@@ -12,6 +12,7 @@
 
 pub mod charset;
 pub mod css;
+pub mod directives;
 pub mod fields;
 pub mod headers;
 pub mod html;
@@ -22,6 +23,8 @@ pub mod srcset;
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
+
+use directives::{Directives, is_nofollow};
 
 /// Links taken from one page at most; what is beyond is counted, not kept.
 pub const MAX_LINKS_PER_PAGE: usize = 100_000;
@@ -61,6 +64,8 @@ pub struct RawLink<'a> {
     pub raw: Cow<'a, str>,
     /// What it is to the page.
     pub kind: LinkKind,
+    /// Its `rel` says `nofollow`.
+    pub nofollow: bool,
 }
 
 /// What one body gave.
@@ -72,10 +77,8 @@ pub struct Links<'a> {
     pub base: Option<Cow<'a, str>>,
     /// Links beyond [`MAX_LINKS_PER_PAGE`].
     pub dropped: u64,
-    /// Meta robots said `nofollow` / `noindex` (recorded, not obeyed).
-    pub nofollow: bool,
-    /// See `nofollow`.
-    pub noindex: bool,
+    /// What the page says to crawlers (meta robots, `X-Robots-Tag`), to all or to `agent`.
+    pub directives: Directives,
     /// Links of documents inside this one (`iframe srcdoc`) that have a base of their own; that base is relative to
     /// this document's. Documents without one have their links among `links`.
     pub frames: Vec<Links<'a>>,
@@ -84,6 +87,8 @@ pub struct Links<'a> {
     pub encoding: Option<&'static str>,
     /// Seconds of the first refresh, by header or meta, whether it names an address or not.
     pub refresh_s: Option<u64>,
+    /// The product token that directives may name.
+    agent: &'a str,
     /// Links that count against the bound and are kept elsewhere: in `frames`, or in the document around this one.
     outside: usize,
 }
@@ -92,13 +97,25 @@ impl<'a> Links<'a> {
     /// Takes a link unless it can never be fetched, or names the page itself, or the page has too many.
     fn push(&mut self, kind: LinkKind, raw: Cow<'a, str>) {
         let raw = trim(raw);
-        if raw.is_empty() && kind != LinkKind::Navigation || is_idle(&raw) {
+        // where a redirect leads that can never be fetched is for the judge to say
+        let idle = is_idle(&raw) && (kind != LinkKind::Redirect || raw.starts_with('#'));
+        if raw.is_empty() && kind != LinkKind::Navigation || idle {
             return;
         }
         if self.counted() >= MAX_LINKS_PER_PAGE {
             self.dropped += 1;
         } else {
-            self.links.push(RawLink { raw, kind });
+            let nofollow = false;
+            self.links.push(RawLink { raw, kind, nofollow });
+        }
+    }
+
+    /// Takes a link whose `rel` may say that it is not to be followed.
+    fn push_with_rel(&mut self, kind: LinkKind, raw: Cow<'a, str>, rel: &str) {
+        let before = self.links.len();
+        self.push(kind, raw);
+        if let Some(link) = self.links.get_mut(before) {
+            link.nofollow = is_nofollow(rel);
         }
     }
 
@@ -170,15 +187,16 @@ impl<'a> Links<'a> {
                 .map(|link| RawLink {
                     raw: Cow::Owned(link.raw.into_owned()),
                     kind: link.kind,
+                    nofollow: link.nofollow,
                 })
                 .collect(),
             base: self.base.map(|base| Cow::Owned(base.into_owned())),
             dropped: self.dropped,
-            nofollow: self.nofollow,
-            noindex: self.noindex,
+            directives: self.directives,
             frames: self.frames.into_iter().map(Links::into_owned).collect(),
             encoding: self.encoding,
             refresh_s: self.refresh_s,
+            agent: "",
             outside: self.outside,
         }
     }
@@ -220,6 +238,8 @@ fn is_idle(raw: &str) -> bool {
 /// HTML, XHTML, SVG and other XML and CSS bodies are read; of anything else only the headers are. A body without a
 /// usable type is sniffed (MIME Sniffing Standard). The body of an error (status 400 and above) gives no
 /// [`LinkKind::Navigation`]: relative links of "not found" pages are a well known trap.
+///
+/// Directives that name a crawler are not for anybody here: see [`extract_for`].
 #[must_use]
 pub fn extract<'a>(
     status: u16,
@@ -228,7 +248,23 @@ pub fn extract<'a>(
     body: &'a [u8],
     text: &'a mut String,
 ) -> Links<'a> {
-    let mut links = Links::default();
+    extract_for("", status, content_type, headers, body, text)
+}
+
+/// As [`extract`], and directives that name this product token count, too.
+#[must_use]
+pub fn extract_for<'a>(
+    agent: &'a str,
+    status: u16,
+    content_type: Option<&[u8]>,
+    headers: &'a [(String, Vec<u8>)],
+    body: &'a [u8],
+    text: &'a mut String,
+) -> Links<'a> {
+    let mut links = Links {
+        agent,
+        ..Links::default()
+    };
     headers::links(status, headers, &mut links);
     let before = links.links.len();
     let essence = mime::sniff(content_type, body);

@@ -26,6 +26,7 @@ use reqwest::{Client, Method, Proxy, Url};
 use super::dns::{AddressPolicy, Cidr, NameError, Names};
 use super::{FetchError, FetchErrorKind, Fetcher, Request, Response};
 use crate::clock::Time;
+use crate::url::CrawlUrl;
 use connect::Attempt;
 use fault::Fault;
 use head::RequestHead;
@@ -72,6 +73,7 @@ pub struct HttpSettings {
 pub struct HttpFetcher {
     settings: HttpSettings,
     head: RequestHead,
+    names: Names,
     /// Keeps connections.
     pool: Pool,
     /// Keeps none: for the repeat of a request that a kept connection swallowed.
@@ -92,6 +94,7 @@ impl HttpFetcher {
         Ok(Self {
             settings,
             head,
+            names,
             pool,
             fresh,
             clock: Clock::new(),
@@ -103,8 +106,12 @@ impl HttpFetcher {
     /// # Errors
     /// [`FetchError`] where no head of an answer came.
     pub async fn fetch_href(&self, href: &str, via: Option<&str>) -> Result<Response, FetchError> {
+        self.fetch_at(href, via, None).await
+    }
+
+    async fn fetch_at(&self, href: &str, via: Option<&str>, to: Option<IpAddr>) -> Result<Response, FetchError> {
         let began = Instant::now();
-        let exchange = self.exchange(href, via, began).await;
+        let exchange = self.exchange(href, via, to, began).await;
         let (started, took) = (self.clock.at(began), began.elapsed());
         match exchange {
             Ok(response) => Ok(Response {
@@ -121,14 +128,20 @@ impl HttpFetcher {
         }
     }
 
-    async fn exchange(&self, href: &str, via: Option<&str>, began: Instant) -> Result<Response, Fault> {
+    async fn exchange(
+        &self,
+        href: &str,
+        via: Option<&str>,
+        to: Option<IpAddr>,
+        began: Instant,
+    ) -> Result<Response, Fault> {
         let url = Url::parse(href).map_err(|e| Fault::new(FetchErrorKind::Protocol, format!("{href}: {e}")))?;
         let host = url.host_str().unwrap_or_default().to_owned();
         self.judge_host(&host)?;
         let headers = self.head.headers(&url, via);
         let request_head = head::written(&url, &headers, self.settings.proxy.is_some());
 
-        let attempt = Attempt::new(url.port_or_known_default());
+        let attempt = Attempt::new(url.port_or_known_default(), to);
         let request = |url: Url| {
             let mut request = reqwest::Request::new(Method::GET, url);
             request.headers_mut().clone_from(&headers);
@@ -172,6 +185,20 @@ impl HttpFetcher {
         })
     }
 
+    async fn address_of(&self, url: &CrawlUrl) -> Result<IpAddr, Fault> {
+        self.judge_host(url.host())?;
+        let bare = url.host().trim_start_matches('[').trim_end_matches(']');
+        if let Ok(address) = bare.parse() {
+            return Ok(address);
+        }
+        let found = self.names.look_up(url.host(), Some(url.port()));
+        let found = tokio::time::timeout(self.settings.header_timeout, found).await;
+        let found = found.map_err(|_| Fault::new(FetchErrorKind::Timeout, format!("{}: no address", url.host())))?;
+        let found = found.map_err(|error| Fault::name(url.host(), &error))?;
+        let first = found.first().map(SocketAddr::ip);
+        first.ok_or_else(|| Fault::new(FetchErrorKind::Dns, format!("{}: no address", url.host())))
+    }
+
     /// Judges a host that no look-up will judge: see the head of `dns.rs`.
     fn judge_host(&self, host: &str) -> Result<(), Fault> {
         let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
@@ -206,7 +233,19 @@ impl fmt::Debug for HttpFetcher {
 
 impl Fetcher for HttpFetcher {
     async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
-        self.fetch_href(request.url.href(), request.via.as_deref()).await
+        self.fetch_at(request.url.href(), request.via.as_deref(), request.to)
+            .await
+    }
+
+    async fn look_up(&self, url: &CrawlUrl) -> Result<IpAddr, FetchError> {
+        let began = Instant::now();
+        let found = self.address_of(url).await;
+        found.map_err(|Fault { kind, detail }| FetchError {
+            kind,
+            detail,
+            started: self.clock.at(began),
+            took: began.elapsed(),
+        })
     }
 }
 

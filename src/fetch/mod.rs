@@ -21,6 +21,8 @@ pub struct Request {
     pub url: CrawlUrl,
     /// The page it was found on, sent as `Referer` if the settings say so.
     pub via: Option<String>,
+    /// The address to connect to, whatever else the name has; `None` for any.
+    pub to: Option<IpAddr>,
 }
 
 /// Why a body is shorter than what the server had to say (WARC 1.1 section 5.13).
@@ -163,4 +165,7 @@ pub struct FetchError {
 pub trait Fetcher: Send + Sync + 'static {
     /// Makes one request.
     fn fetch(&self, request: Request) -> impl Future<Output = Result<Response, FetchError>> + Send;
+
+    /// Looks up the address that a request for this URL would go to. Makes no request.
+    fn look_up(&self, url: &CrawlUrl) -> impl Future<Output = Result<IpAddr, FetchError>> + Send;
 }

@@ -267,7 +267,7 @@ impl Ledger {
             }
         }
         for (host, row) in &fact.hosts {
-            self.batch.put(Table::Hosts, &host.to_be_bytes(), encode(row));
+            self.batch.put(Table::Hosts, &host.to_be_bytes(), row.to_bytes());
         }
         if let Some((host, scheme, bytes)) = &fact.robots {
             self.batch

@@ -136,7 +136,8 @@ pub fn hosts(store: &dyn Store, mut each: impl FnMut(HostRow, bool)) -> io::Resu
                 let text = format!("host {next} is missing");
                 return Err(io::Error::new(io::ErrorKind::InvalidData, text));
             }
-            let row: HostRow = decode(value)?;
+            let row = HostRow::from_bytes(value);
+            let row = row.map_err(|why| io::Error::new(io::ErrorKind::InvalidData, format!("host {next}: {why}")))?;
             let has_rows = !store
                 .range(Table::Queue, &row.low.row_key(next), true, key, 1)?
                 .is_empty();

@@ -1,5 +1,7 @@
 //! What the shard says of a finished piece of work: the changes that must survive.
 
+use std::net::IpAddr;
+
 use serde::{Deserialize, Serialize};
 
 use super::host::HostRow;
@@ -17,6 +19,8 @@ pub struct Work {
     pub host: HostId,
     /// What to fetch.
     pub what: What,
+    /// Which way to go.
+    pub way: Way,
     /// Time since the end of the host's previous response in this run, microseconds.
     pub gap_us: Option<u64>,
     /// That time is shorter than the host is owed. Never true; looked at so that a defect shows in the report.
@@ -30,11 +34,34 @@ impl Work {
         match &self.what {
             What::Page { item, .. } => &item.url,
             What::Robots(errand) => &errand.url,
+            What::Address(url) => url,
         }
     }
 }
 
-/// The two kinds of request.
+/// Which way a request goes.
+#[derive(Debug, Clone)]
+pub enum Way {
+    /// To any address of the host's name.
+    Any,
+    /// To this address, whose turn it is.
+    To(IpAddr),
+    /// Nowhere: the name has no address that may be asked. The request ends like this without being made.
+    Nowhere(Box<End>),
+}
+
+impl Way {
+    /// The address to connect to, if it must be this one.
+    #[must_use]
+    pub fn address(&self) -> Option<IpAddr> {
+        match self {
+            Self::To(ip) => Some(*ip),
+            Self::Any | Self::Nowhere(_) => None,
+        }
+    }
+}
+
+/// What is to be done.
 #[derive(Debug, Clone)]
 pub enum What {
     /// An admitted URL.
@@ -46,6 +73,8 @@ pub enum What {
     },
     /// A robots.txt, or where it redirected to.
     Robots(Errand),
+    /// The address of the host of this URL is to be looked up. No request is made.
+    Address(CrawlUrl),
 }
 
 /// A robots.txt to be fetched for an origin, perhaps from another host.
@@ -100,6 +129,8 @@ pub enum End {
         /// Body bytes after decoding.
         decoded: u64,
     },
+    /// An address was looked up.
+    Found(IpAddr),
     /// None came.
     Failed {
         /// Why, as a short word.
@@ -136,6 +167,8 @@ pub struct Done {
     pub end: End,
     /// When it ended: the host rests from here.
     pub at: crate::clock::Time,
+    /// From its start to its end; the host rests by it if an answer came.
+    pub took: std::time::Duration,
     /// Links in scope.
     pub links: Vec<Link>,
     /// All links: `seen` and `admitted` are still zero.
@@ -154,6 +187,7 @@ impl Done {
             work,
             end,
             at,
+            took: std::time::Duration::ZERO,
             links: Vec::new(),
             counts: LinkCounts::default(),
             links_dropped: 0,
@@ -196,6 +230,8 @@ pub struct Fact {
     pub widen: Option<String>,
     /// The URL that was settled and the attempts it took, for the log.
     pub tries: u8,
+    /// How long the host rests from the end of the request, and by which rule, for the log; none if it was given up.
+    pub rest: Option<(std::time::Duration, crate::politeness::Rule)>,
     /// The counters' change.
     pub delta: Delta,
 }

@@ -38,7 +38,7 @@ fn health(end: &End) -> Health {
             ..
         }
         | End::Answered { cut_short: true, .. } => Health::Faulty,
-        End::Answered { .. } => Health::Good,
+        End::Answered { .. } | End::Found(_) => Health::Good,
     }
 }
 
@@ -50,6 +50,7 @@ impl Shard {
             work,
             end,
             at,
+            took,
             links,
             counts,
             links_dropped,
@@ -58,10 +59,17 @@ impl Shard {
         let Work {
             host: id,
             what,
+            way,
             gap_us,
             too_early,
         } = work;
         let mut fact = self.new_fact();
+        if matches!(what, What::Address(_)) {
+            self.in_flight -= 1;
+            self.host(id).in_flight -= 1;
+            self.settle_address(id, end, now);
+            return fact;
+        }
         fact.delta.gap_us = gap_us;
         fact.delta.violations = u64::from(too_early);
         fact.delta.links_dropped = links_dropped;
@@ -82,8 +90,13 @@ impl Shard {
                 let for_another = errand.owner != id;
                 self.slow_down(id, health, for_another, &end, &mut fact);
             }
+            What::Address(_) => unreachable!("taken in above"),
         }
-        self.rest(id, &end, at, &mut fact);
+        self.count_forbidden(id, &end);
+        self.rest(id, &end, at, took, &mut fact);
+        if let Some(ip) = way.address() {
+            self.arrive(id, ip, at);
+        }
         let row = self.host(id).row();
         fact.hosts.retain(|(other, _)| *other != id);
         fact.hosts.push((id, row));
@@ -173,10 +186,11 @@ impl Shard {
                 fact.seed = item.path.seed.map(|number| (number, SeedResult::Answered(*status)));
                 fact.widen = links
                     .iter()
-                    .find(|link| link.seed.is_some())
+                    .find(|link| link.seed.is_some() && link.url.host_key() != item.url.host_key())
                     .map(|link| link.url.href().to_owned());
                 self.admit(fact, links, counts, Some(&item), now);
             }
+            End::Found(_) => {}
             End::Failed { reason, detail, .. } => {
                 fact.delta.settled = Settled::Failed {
                     reason: (*reason).to_owned(),
@@ -214,7 +228,7 @@ impl Shard {
                 self.send_errand(url, errand, fact, at);
                 return;
             }
-            (End::Answered { .. }, _) => Access::AllowAll(at),
+            (End::Answered { .. } | End::Found(_), _) => Access::AllowAll(at),
         };
         self.host(owner).set_access(scheme, access);
         if owner != asked {
@@ -302,10 +316,26 @@ impl Shard {
         Access::DisallowAll(at)
     }
 
+    /// Answers of 403 in a row. One of 429 or 503 and a request without an answer say neither that we are shut out nor
+    /// that we are not.
+    fn count_forbidden(&mut self, id: HostId, end: &End) {
+        let host = self.host(id);
+        host.forbidden = match end {
+            End::Answered { status: 403, .. } => host.forbidden.saturating_add(1),
+            End::Answered { status: 429 | 503, .. } | End::Failed { .. } | End::Found(_) => host.forbidden,
+            End::Answered { .. } => 0,
+        };
+    }
+
     /// The host's rest after a request that ended at `at`.
-    fn rest(&mut self, id: HostId, end: &End, at: Time, fact: &mut Fact) {
+    fn rest(&mut self, id: HostId, end: &End, at: Time, took: Duration, fact: &mut Fact) {
         let delay = self.delay(id);
-        let failures = self.host(id).failures();
+        let connections = u32::try_from(self.settings.per_host).unwrap_or(u32::MAX).max(1);
+        let took = match end {
+            End::Answered { .. } => took / connections,
+            End::Failed { .. } | End::Found(_) => Duration::ZERO,
+        };
+        let (failures, forbidden) = (self.host(id).failures(), self.host(id).forbidden);
         let asked_for = match end {
             End::Answered {
                 retry_after,
@@ -314,14 +344,25 @@ impl Shard {
             } => *retry_after,
             _ => None,
         };
-        let due = politeness::next_due(&self.settings.patience, delay, at, asked_for, failures);
+        let asked = politeness::Asked {
+            delay,
+            took,
+            retry_after: asked_for,
+            failures,
+            forbidden,
+        };
+        let (rest, rule) = politeness::rest(&self.settings.patience, &asked);
+        let due = politeness::next_due(at, rest);
+        let pause = politeness::stretched(&self.settings.patience, took);
         let number = fact.number;
         let host = self.host(id);
+        host.pause = pause;
         if matches!(host.mood, Mood::Retired(_)) {
             // nothing more is asked of it: what waits is only written down
             host.due = at;
         } else {
             host.due = host.due.max(due);
+            fact.rest = Some((rest, rule));
         }
         host.rested_from = Some(host.rested_from.map_or(at, |end| end.max(at)));
         if asked_for.is_some_and(|wait| wait > Duration::ZERO) {
@@ -334,7 +375,7 @@ impl Shard {
 fn code(end: &End) -> i32 {
     match end {
         End::Failed { code, .. } => *code,
-        End::Answered { .. } => GIVEN_UP,
+        End::Answered { .. } | End::Found(_) => GIVEN_UP,
     }
 }
 
@@ -342,5 +383,6 @@ fn said(end: &End) -> String {
     match end {
         End::Failed { detail, .. } => detail.clone(),
         End::Answered { status, .. } => format!("HTTP status {status}"),
+        End::Found(ip) => format!("found at {ip}"),
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::fact::Errand;
+use super::group::Address;
 use crate::clock::Time;
 use crate::frontier::Place;
 use crate::frontier::queue::Queue;
@@ -108,6 +109,31 @@ pub struct HostRow {
     pub low: Place,
     /// robots.txt of `http` and of `https`.
     pub access: [StoredAccess; 2],
+    /// Answers of 403 in a row. Stands behind the row, where older programs do not look.
+    #[serde(skip)]
+    pub forbidden: u32,
+}
+
+impl HostRow {
+    /// The row as stored.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let row = postcard::to_stdvec(&(self, self.forbidden));
+        #[expect(clippy::expect_used, reason = "plain data always encodes")]
+        row.expect("a row encodes")
+    }
+
+    /// The inverse of [`HostRow::to_bytes`]; a row of a program that did not count 403 answers has seen none.
+    ///
+    /// # Errors
+    /// What is wrong with the bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        let (mut row, rest) = postcard::take_from_bytes::<Self>(bytes).map_err(|error| error.to_string())?;
+        if !rest.is_empty() {
+            row.forbidden = postcard::from_bytes(rest).map_err(|error| error.to_string())?;
+        }
+        Ok(row)
+    }
 }
 
 /// Why a host was given up.
@@ -146,6 +172,14 @@ pub(super) struct Host {
     pub(super) due: Time,
     /// End of the last response in this run.
     pub(super) rested_from: Option<Time>,
+    /// The pause that the length of that response asks for.
+    pub(super) pause: Duration,
+    /// Answers of 403 in a row.
+    pub(super) forbidden: u32,
+    /// Where it is, if that matters.
+    pub(super) address: Address,
+    /// Stands in the line of its address.
+    pub(super) in_line: bool,
     /// Not to be asked before the fact of this number is durable.
     pub(super) hold: u64,
     pub(super) fetched: u64,
@@ -167,6 +201,10 @@ impl Host {
             scheduled: false,
             due,
             rested_from: None,
+            pause: Duration::ZERO,
+            forbidden: 0,
+            address: Address::Unknown,
+            in_line: false,
             hold: 0,
             fetched: 0,
             low: Place::LAST,
@@ -182,6 +220,7 @@ impl Host {
         host.low = row.low;
         host.access = row.access.map(Access::from_stored);
         host.fetched = row.fetched;
+        host.forbidden = row.forbidden;
         host.mood = match (row.retired, row.failures) {
             (Some(retired), _) => Mood::Retired(retired),
             (None, 0) => Mood::Sound,
@@ -204,6 +243,7 @@ impl Host {
             fetched: self.fetched,
             low: self.low,
             access: self.access.each_ref().map(Access::stored),
+            forbidden: self.forbidden,
         }
     }
 
@@ -227,7 +267,7 @@ impl Host {
 
     /// Marks the host as standing in the heap and says for when; `None` if it stands there already or has nothing to do.
     pub(super) fn stand_in_line(&mut self) -> Option<Time> {
-        if self.scheduled || !self.has_work() {
+        if self.scheduled || self.in_line || !self.has_work() {
             return None;
         }
         self.scheduled = true;

@@ -10,6 +10,7 @@
 mod admit;
 pub mod fact;
 mod finish;
+mod group;
 mod host;
 mod refill;
 mod view;
@@ -18,7 +19,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use fact::{Done, End, Errand, Fact, Link, RobotsBody, SeedResult, What, Work};
+pub use fact::{Done, End, Errand, Fact, Link, RobotsBody, SeedResult, Way, What, Work};
+pub use group::ADDRESS_LIFE;
+use group::{Gate, Groups};
 use host::{Access, Host, Mood, ROBOTS_PRECLUDED, ROBOTS_UNREACHABLE};
 pub use host::{HostRow, ROBOTS_LIFE, Retired, StoredAccess};
 
@@ -54,6 +57,8 @@ pub struct Settings {
     pub retries: u32,
     /// URLs fetched of one host at most.
     pub max_pages_per_host: Option<u64>,
+    /// Names that share an address share one gap.
+    pub per_address: bool,
 }
 
 /// What the loop does next.
@@ -116,6 +121,8 @@ pub struct Shard {
     robots_order: std::collections::VecDeque<(HostId, Scheme)>,
     /// After a resume no host is asked before this time: the run before may have asked it a moment ago.
     hold_until: Time,
+    /// The hosts by address, if names that share one share its gap.
+    groups: Groups,
     new_flags: Vec<bool>,
 }
 
@@ -142,6 +149,7 @@ impl Shard {
             robots_bytes: 0,
             robots_order: std::collections::VecDeque::new(),
             hold_until,
+            groups: Groups::new(),
             new_flags: Vec::new(),
         }
     }
@@ -154,7 +162,12 @@ impl Shard {
         let mut host = Host::from_row(row, has_rows, now);
         let delay = politeness::host_delay(&self.settings.patience, host.crawl_delay());
         let longest = now + self.settings.patience.max_wait.max(delay);
-        host.due = row_due.min(longest).max(now + delay).max(self.hold_until);
+        host.due = row_due.min(longest).max(now + delay);
+        if self.settings.per_address {
+            // which names share an address is not known yet: a gap that one is owed holds for all
+            self.hold_until = self.hold_until.max(host.due);
+        }
+        host.due = host.due.max(self.hold_until);
         self.names.insert(host.name.as_str().into(), id);
         self.hosts.push(host);
         self.schedule(id);
@@ -206,7 +219,11 @@ impl Shard {
                 };
             };
             self.host(id).scheduled = false;
-            if let Some(next) = self.turn(id, now) {
+            let next = self.turn(id, now);
+            if self.settings.per_address {
+                self.had_its_turn(id, now);
+            }
+            if let Some(next) = next {
                 return next;
             }
         }
@@ -241,6 +258,9 @@ impl Shard {
                 self.fail_errand(&errand, now);
                 self.schedule(id);
                 return None;
+            }
+            if let Gate::Closed(instead) = self.gate(id, now) {
+                return instead;
             }
             return self.start(id, now, |host| {
                 host.errands.pop_front();
@@ -301,6 +321,9 @@ impl Shard {
                     Access::Rules { rules: Some(rules), .. } => rules.memory_bytes(),
                     _ => 0,
                 };
+                if let Gate::Closed(instead) = self.gate(id, now) {
+                    return instead;
+                }
                 let next = self.start(id, now, |host| {
                     host.set_access(scheme, Access::Fetching(tries));
                     What::Robots(errand)
@@ -326,6 +349,9 @@ impl Shard {
             }
         }
         self.host(id).queue.front()?;
+        if let Gate::Closed(instead) = self.gate(id, now) {
+            return instead;
+        }
         let next = self.start(id, now, |host| {
             #[expect(clippy::expect_used, reason = "the front was there three lines above")]
             let (place, item) = host.queue.pop().expect("a front");
@@ -350,19 +376,25 @@ impl Shard {
         let gap = host.rested_from.map(|end| now.since(end));
         let gap_us = gap.map(|gap| u64::try_from(gap.as_micros()).unwrap_or(u64::MAX));
         // several at once are paced from start to start
-        let too_early = per_host == 1 && gap.is_some_and(|gap| gap < delay);
+        let owed = delay.max(host.pause);
+        let too_early = per_host == 1 && gap.is_some_and(|gap| gap < owed);
         host.in_flight += 1;
         if host.in_flight < per_host {
             host.due = now + delay;
             self.schedule(id);
         }
         self.in_flight += 1;
-        let host = id;
+        let (way, too_early_for_others) = if self.settings.per_address {
+            self.depart(id, now, delay)
+        } else {
+            (Way::Any, false)
+        };
         Some(Next::Start(Box::new(Work {
-            host,
+            host: id,
             what,
+            way,
             gap_us,
-            too_early,
+            too_early: too_early || too_early_for_others,
         })))
     }
 

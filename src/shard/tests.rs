@@ -13,6 +13,7 @@ use crate::seen::{self, Kind};
 use crate::stats::LinkCounts;
 use crate::url::{CrawlUrl, Identity};
 
+mod address;
 mod pace;
 mod robots;
 
@@ -23,6 +24,7 @@ fn settings() -> Settings {
     Settings {
         patience: Patience {
             delay: SECOND,
+            delay_factor: 1.0,
             max_wait: Duration::from_secs(30),
             backoff_base: SECOND,
             max_failures: 3,
@@ -33,6 +35,7 @@ fn settings() -> Settings {
         per_host: 1,
         retries: 1,
         max_pages_per_host: None,
+        per_address: false,
     }
 }
 
@@ -321,6 +324,7 @@ fn a_resumed_host_is_held_its_own_delay_and_no_longer_than_the_longest_wait() {
             sequence: 1,
         },
         access: [StoredAccess::Rules(now, delay), StoredAccess::Unknown],
+        forbidden: 0,
     };
     // (due as stored, Crawl-delay) → held for
     for (due, delay, held) in [

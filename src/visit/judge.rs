@@ -31,6 +31,8 @@ pub struct Judge {
     pub key: HashKey,
     /// Follow requisites.
     pub requisites: bool,
+    /// Leave links that say `nofollow`, or whose page says so.
+    pub obey_nofollow: bool,
     /// Addresses left as traps in this run.
     pub traps: AtomicU32,
 }
@@ -42,6 +44,10 @@ pub struct Judged {
     pub links: Vec<Link>,
     /// `seen` and `admitted` are left to the shard.
     pub counts: LinkCounts,
+    /// Places to go to that were left for `nofollow`; `counts` has them as out of scope.
+    pub nofollow: u64,
+    /// Why the page's last redirect that is not followed is not.
+    pub redirect: Option<&'static str>,
 }
 
 impl Judge {
@@ -51,16 +57,33 @@ impl Judge {
     pub fn judge(&self, page: &Item, found: &Links<'_>) -> Judged {
         let mut judged = Judged::default();
         let scope = self.scope.read().unwrap_or_else(PoisonError::into_inner);
-        self.judge_document(page, &page.url, found, &scope, &mut judged);
+        let whole = self.obey_nofollow && found.directives.nofollow;
+        self.judge_document(page, &page.url, found, whole, &scope, &mut judged);
         judged
     }
 
     /// The links of a document of the page: the page itself, or a frame written inside it that has its own base.
-    fn judge_document(&self, page: &Item, address: &CrawlUrl, found: &Links<'_>, scope: &Scope, judged: &mut Judged) {
+    /// `nofollow`: none of its places to go to is followed.
+    fn judge_document(
+        &self,
+        page: &Item,
+        address: &CrawlUrl,
+        found: &Links<'_>,
+        nofollow: bool,
+        scope: &Scope,
+        judged: &mut Judged,
+    ) {
         let base = Base::of(address, found.base.as_deref());
         let mut texts = HashSet::with_capacity(found.links.len());
         for link in &found.links {
             judged.counts.found += 1;
+            let left = nofollow || self.obey_nofollow && link.nofollow;
+            if left && link.kind == LinkKind::Navigation {
+                // before the texts: the same address may stand on the page once more, to be followed
+                judged.counts.out_of_scope += 1;
+                judged.nofollow += 1;
+                continue;
+            }
             // the first `#` starts the fragment wherever it stands (URL Standard, section 4.4), and no fragment is sent
             let text = link.raw.split_once('#').map_or(link.raw.as_ref(), |(text, _)| text);
             if !texts.insert((text, link.kind)) {
@@ -69,13 +92,12 @@ impl Judge {
             }
             match CrawlUrl::join(&base, text, &self.identity) {
                 Ok(url) => self.judge_one(page, url, link.kind, scope, judged),
-                Err(Reject::Scheme(_)) => judged.counts.out_of_scope += 1,
-                Err(Reject::Malformed(_) | Reject::TooLong(_)) => judged.counts.malformed += 1,
+                Err(reject) => judged.reject(link.kind, &reject),
             }
         }
         for frame in &found.frames {
             let around = CrawlUrl::join(&base, "", &self.identity);
-            self.judge_document(page, around.as_ref().unwrap_or(address), frame, scope, judged);
+            self.judge_document(page, around.as_ref().unwrap_or(address), frame, nofollow, scope, judged);
         }
     }
 
@@ -93,6 +115,8 @@ impl Judge {
         };
         if redirects > MAX_REDIRECTS {
             judged.counts.trap += 1;
+            judged.redirect = Some("too-many");
+            self.name_trap(&url, page, &format!("more than {MAX_REDIRECTS} redirects in a row"));
             return;
         }
         let requisites = match kind {
@@ -106,15 +130,19 @@ impl Judge {
         let requisites = if deep_frame { 0 } else { requisites };
         let outside = match scope.judge(&url, depth) {
             Verdict::In => false,
-            Verdict::Out(OutReason::Scope) if follows_outside(page, kind) => true,
+            Verdict::Out(OutReason::Scope) if follows_outside(page, kind) && !refused_seed(page, kind, scope, &url) => {
+                true
+            }
             Verdict::Out(_) => {
                 judged.counts.out_of_scope += 1;
+                judged.leave(kind, "out-of-scope");
                 return;
             }
         };
         if repeats_itself(url.path_and_query()) {
             judged.counts.trap += 1;
-            self.name_trap(&url, page);
+            judged.leave(kind, "trap");
+            self.name_trap(&url, page, &format!("more than {MAX_REPEATS} repeated parts"));
             return;
         }
         let seed = if kind == LinkKind::Redirect { path.seed } else { None };
@@ -132,12 +160,30 @@ impl Judge {
     }
 }
 
+impl Judged {
+    fn reject(&mut self, kind: LinkKind, reject: &Reject) {
+        if let Reject::Scheme(_) = reject {
+            self.counts.out_of_scope += 1;
+            self.leave(kind, "scheme");
+        } else {
+            self.counts.malformed += 1;
+            self.leave(kind, "malformed");
+        }
+    }
+
+    /// Notes why a link is left, if it is a redirect: those of other links are counted only.
+    fn leave(&mut self, kind: LinkKind, why: &'static str) {
+        if kind == LinkKind::Redirect {
+            self.redirect = Some(why);
+        }
+    }
+}
+
 impl Judge {
     /// Says in the log which address was left and why, for the first [`TRAPS_NAMED`] of a run.
-    fn name_trap(&self, url: &CrawlUrl, page: &Item) {
+    fn name_trap(&self, url: &CrawlUrl, page: &Item, rule: &str) {
         let before = self.traps.fetch_add(1, Ordering::Relaxed);
         if before < TRAPS_NAMED {
-            let rule = format!("more than {MAX_REPEATS} repeated parts");
             tracing::info!(url = url.href(), on = page.url.href(), rule, "left as a trap");
         } else if before == TRAPS_NAMED {
             tracing::info!("further traps of this run are only counted");
@@ -157,6 +203,11 @@ fn follows_outside(page: &Item, kind: LinkKind) -> bool {
     }
 }
 
+/// Where a seed redirects to, if the patterns refuse it.
+fn refused_seed(page: &Item, kind: LinkKind, scope: &Scope, url: &CrawlUrl) -> bool {
+    kind == LinkKind::Redirect && page.path.seed.is_some() && scope.is_refused(url)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,6 +224,7 @@ mod tests {
             identity,
             key: HashKey([1; 16]),
             requisites,
+            obey_nofollow: false,
             traps: AtomicU32::new(0),
         }
     }
@@ -193,6 +245,7 @@ mod tests {
             .map(|(raw, kind)| RawLink {
                 raw: (*raw).into(),
                 kind: *kind,
+                nofollow: raw.ends_with("?nofollow"),
             })
             .collect();
         let mut found = Links::default();
@@ -285,6 +338,54 @@ mod tests {
         let at = |redirects| page("http://in.test/", move |path| path.redirects = redirects);
         assert_eq!(judge.judge(&at(MAX_REDIRECTS - 1), &found).links.len(), 1);
         assert_eq!(judge.judge(&at(MAX_REDIRECTS), &found).counts.trap, 1);
+    }
+
+    #[test]
+    fn nofollow_is_obeyed_if_asked_for_and_leaves_what_the_page_is_made_of() {
+        let raw = [
+            ("/a?nofollow", LinkKind::Navigation),
+            ("/b", LinkKind::Navigation),
+            ("/i.png?nofollow", LinkKind::Requisite),
+            ("/r", LinkKind::Redirect),
+        ];
+        let hrefs = |judge: &Judge, found: &Links<'_>| {
+            let judged = judge.judge(&page("http://in.test/", |_| {}), found);
+            assert_eq!(judged.counts.found, 4);
+            assert_eq!(judged.counts.out_of_scope, judged.nofollow);
+            let paths = judged.links.iter().map(|link| link.url.path().to_owned());
+            paths.collect::<Vec<_>>()
+        };
+        let mut found = links(&raw);
+        let mut judge = judge(true);
+        assert_eq!(hrefs(&judge, &found), ["/a", "/b", "/i.png", "/r"]);
+        judge.obey_nofollow = true;
+        assert_eq!(hrefs(&judge, &found), ["/b", "/i.png", "/r"]);
+        found.directives.nofollow = true;
+        assert_eq!(hrefs(&judge, &found), ["/i.png", "/r"]);
+        // once not to be followed, once to be followed: followed
+        let twice = links(&[("/a", LinkKind::Navigation), ("/a", LinkKind::Navigation)]);
+        let mut twice = twice;
+        twice.links[0].nofollow = true;
+        let judged = judge.judge(&page("http://in.test/", |_| {}), &twice);
+        assert_eq!((judged.links.len(), judged.nofollow), (1, 1));
+    }
+
+    #[test]
+    fn a_redirect_that_is_not_followed_says_why() {
+        let judge = judge(true);
+        let why = |target: &str, redirects: u8| {
+            let from = page("http://in.test/", |path| path.redirects = redirects);
+            judge.judge(&from, &links(&[(target, LinkKind::Redirect)])).redirect
+        };
+        assert_eq!(why("/b", 0), None);
+        assert_eq!(why("mailto:x@y", 0), Some("scheme"));
+        assert_eq!(why("javascript:x", 0), Some("scheme"));
+        assert_eq!(why("http://[", 0), Some("malformed"));
+        assert_eq!(why("http://out.test/", 0), Some("out-of-scope"));
+        assert_eq!(why("/a/a/a/a/a/a/", 0), Some("trap"));
+        assert_eq!(why("/b", MAX_REDIRECTS), Some("too-many"));
+        let link = links(&[("mailto:x@y", LinkKind::Navigation)]);
+        assert_eq!(judge.judge(&page("http://in.test/", |_| {}), &link).redirect, None);
     }
 
     #[test]

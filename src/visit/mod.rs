@@ -5,11 +5,13 @@
 pub mod judge;
 pub mod log;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::archive::warc::{self, Members, Provenance};
 use crate::clock::Time;
+use crate::extract::directives::Directives;
 use crate::extract::fields::Fields;
 use crate::extract::{self, charset, mime};
 use crate::fetch::decode::{self, DecodeFault, Decoded};
@@ -18,7 +20,7 @@ use crate::frontier::{Item, Path};
 use crate::ledger::LogEntry;
 use crate::politeness;
 use crate::robots::{MAX_ROBOTS_BYTES, Robots};
-use crate::shard::{Done, End, RobotsBody, What, Work};
+use crate::shard::{Done, End, RobotsBody, Way, What, Work};
 use crate::url::{Base, CrawlUrl};
 use judge::{Judge, Judged};
 
@@ -33,6 +35,8 @@ pub struct Settings {
     pub archive: bool,
     /// Cap on a decoded body, bytes.
     pub max_decoded: usize,
+    /// Do not archive a page that says `noindex`.
+    pub obey_noindex: bool,
     /// The product token that robots.txt speaks to.
     pub agent: String,
     /// Fields for pages.jsonl.
@@ -45,8 +49,8 @@ pub struct Visited {
     pub done: Done,
     /// For the archive.
     pub members: Option<Members>,
-    /// For crawl.log.
-    pub log: LogEntry,
+    /// For crawl.log; none if nothing was asked of a server.
+    pub log: Option<LogEntry>,
     /// For pages.jsonl.
     pub page: Option<String>,
     /// The address, for people.
@@ -65,16 +69,29 @@ pub async fn visit<F: Fetcher>(
     let via = match &work.what {
         What::Page { item, .. } => item.path.via.clone(),
         What::Robots(_) => None,
+        What::Address(url) => {
+            let found = web.look_up(url).await;
+            return looked_up(work, found, started + began.elapsed());
+        }
     };
+    if let Way::Nowhere(end) = work.way.clone() {
+        let code = match &*end {
+            End::Failed { code, .. } => *code,
+            _ => log::INTERNAL,
+        };
+        return unanswered(work, *end, code, None, started);
+    }
     let answer = web
         .fetch(Request {
             url: work.url().clone(),
             via,
+            to: work.way.address(),
         })
         .await;
+    let took = began.elapsed();
     // rounded up: the host rests from here
-    let at = started + began.elapsed() + Duration::from_micros(1);
-    match answer {
+    let at = started + took + Duration::from_micros(1);
+    let mut visited = match answer {
         Err(error) => failed(work, error, at),
         Ok(response) if response.body.len() > LARGE_BODY => {
             let task = tokio::task::spawn_blocking(move || answered(work, &response, at, &settings));
@@ -84,18 +101,36 @@ pub async fn visit<F: Fetcher>(
             }
         }
         Ok(response) => answered(work, &response, at, &settings),
+    };
+    visited.done.took = took;
+    visited
+}
+
+fn looked_up(work: Work, found: Result<IpAddr, FetchError>, at: Time) -> Visited {
+    let address = work.url().href().to_owned();
+    let end = found.map_or_else(no_answer, End::Found);
+    Visited {
+        done: Done::new(work, end, at),
+        members: None,
+        log: None,
+        page: None,
+        address,
+    }
+}
+
+fn no_answer(error: FetchError) -> End {
+    End::Failed {
+        reason: error.kind.word(),
+        detail: error.detail,
+        code: error.kind.code(),
+        retryable: error.kind.retryable(),
     }
 }
 
 fn failed(work: Work, error: FetchError, at: Time) -> Visited {
     let span = Some((error.started, error.took));
-    let end = End::Failed {
-        reason: error.kind.word(),
-        detail: error.detail,
-        code: error.kind.code(),
-        retryable: error.kind.retryable(),
-    };
-    unanswered(work, end, error.kind.code(), span, at)
+    let code = error.kind.code();
+    unanswered(work, no_answer(error), code, span, at)
 }
 
 /// A visit without a response to archive.
@@ -121,7 +156,7 @@ fn unanswered(work: Work, end: End, status: i32, span: Option<(Time, Duration)>,
     Visited {
         done: Done::new(work, end, at),
         members: None,
-        log,
+        log: Some(log),
         page: None,
         address,
     }
@@ -130,7 +165,7 @@ fn unanswered(work: Work, end: End, status: i32, span: Option<(Time, Duration)>,
 fn path_of(work: &Work) -> Option<&Path> {
     match &work.what {
         What::Page { item, .. } => Some(&item.path),
-        What::Robots(_) => None,
+        What::Robots(_) | What::Address(_) => None,
     }
 }
 
@@ -169,7 +204,7 @@ fn answered(work: Work, response: &Response, at: Time, settings: &Settings) -> V
             ..Done::new(work, reading.end, at)
         },
         members: reading.members,
-        log: reading.log,
+        log: Some(reading.log),
         page: reading.page,
         address: reading.address,
     }
@@ -213,9 +248,14 @@ fn read(work: &Work, response: &Response, at: Time, settings: &Settings) -> Read
     let mut annotations = tries(path_of(work));
     annotations.extend(response.truncated.map(|why| annotation(why).to_owned()));
     annotations.extend(decoded.fault.map(|fault| format!("decode:{}", word(fault))));
-    let members = settings
-        .archive
-        .then(|| warc::encode(&address, response, &provenance(work, &annotations)));
+    let page = match &work.what {
+        What::Page { item, .. } => read_page(item, response, &decoded, settings),
+        What::Robots(_) | What::Address(_) => PageReading::default(),
+    };
+    annotations.extend(page.annotations());
+    let left_out = settings.obey_noindex && page.directives.noindex;
+    let members =
+        (settings.archive && !left_out).then(|| warc::encode(&address, response, &provenance(work, &annotations)));
     let sha1 = members.as_ref().map(|members| members.meta.payload_sha1);
     let path = path_of(work);
     let line = log::Line {
@@ -234,21 +274,23 @@ fn read(work: &Work, response: &Response, at: Time, settings: &Settings) -> Read
     if let Some(ip) = response.remote {
         log.extra.insert("ip".to_owned(), ip.to_string().into());
     }
-    let mut reading = Reading {
+    if left_out {
+        log.extra.insert("notArchived".to_owned(), "noindex".into());
+    }
+    let robots = match &work.what {
+        What::Robots(errand) => read_robots(&errand.url, response, &decoded, settings),
+        What::Page { .. } | What::Address(_) => None,
+    };
+    Reading {
         end,
         members,
         log,
-        judged: Judged::default(),
-        links_dropped: 0,
-        robots: None,
-        page: None,
+        judged: page.judged,
+        links_dropped: page.links_dropped,
+        robots,
+        page: page.fields.filter(|_| !left_out),
         address,
-    };
-    match &work.what {
-        What::Page { item, .. } => read_page(item, response, &decoded, settings, &mut reading),
-        What::Robots(errand) => reading.robots = read_robots(&errand.url, response, &decoded, settings),
     }
-    reading
 }
 
 /// Heritrix's annotation for a body that is not whole.
@@ -280,30 +322,63 @@ fn provenance(work: &Work, annotations: &[String]) -> Provenance {
     }
 }
 
+/// What a page holds.
+#[derive(Default)]
+struct PageReading {
+    judged: Judged,
+    links_dropped: u64,
+    directives: Directives,
+    /// Its line of pages.jsonl.
+    fields: Option<String>,
+}
+
+impl PageReading {
+    /// What the page says to crawlers, how many of its links were left for it, and why a redirect is not followed.
+    fn annotations(&self) -> Vec<String> {
+        let said = [
+            (self.directives.noindex, "robots:noindex"),
+            (self.directives.nofollow, "robots:nofollow"),
+        ];
+        let said = said
+            .iter()
+            .filter(|(said, _)| *said)
+            .map(|(_, word)| (*word).to_owned());
+        let left = (self.judged.nofollow > 0).then(|| format!("nofollow:{}", self.judged.nofollow));
+        let redirect = self.judged.redirect.map(|why| format!("redirect:{why}"));
+        said.chain(left).chain(redirect).collect()
+    }
+}
+
 /// Links and fields of a page.
-fn read_page(item: &Item, response: &Response, decoded: &Decoded<'_>, settings: &Settings, reading: &mut Reading) {
+fn read_page(item: &Item, response: &Response, decoded: &Decoded<'_>, settings: &Settings) -> PageReading {
     let content_type = response.header("content-type");
     let mut text = String::new();
-    let links = extract::extract(
+    let links = extract::extract_for(
+        &settings.agent,
         response.status,
         content_type,
         &response.headers,
         &decoded.bytes,
         &mut text,
     );
-    reading.judged = settings.judge.judge(item, &links);
-    reading.links_dropped = links.dropped;
-    let Some(fields) = &settings.fields else { return };
+    let mut page = PageReading {
+        judged: settings.judge.judge(item, &links),
+        links_dropped: links.dropped,
+        directives: links.directives,
+        fields: None,
+    };
+    let Some(fields) = &settings.fields else { return page };
     let html = ["text/html", "application/xhtml+xml"];
     if !html.contains(&mime::sniff(content_type, &decoded.bytes).as_str()) {
-        return;
+        return page;
     }
     let mut line = serde_json::Map::new();
     line.insert("url".to_owned(), item.url.href().into());
     line.insert("time".to_owned(), response.started.rfc3339(3).into());
     line.insert("status".to_owned(), response.status.into());
     line.extend(fields.extract(&charset::decode(content_type, &decoded.bytes).1));
-    reading.page = Some(format!("{}\n", serde_json::Value::Object(line)));
+    page.fields = Some(format!("{}\n", serde_json::Value::Object(line)));
+    page
 }
 
 fn read_robots(url: &CrawlUrl, response: &Response, decoded: &Decoded<'_>, settings: &Settings) -> Option<RobotsBody> {

@@ -17,10 +17,13 @@ mod conformance; // shared cases of other crawlers and the standards
 mod crawl; // whole crawls, behaviour by behaviour
 mod damage; // jobs that were broken from outside
 mod demo; // the demo, as a newcomer runs it
+mod directives; // what pages say to crawlers
 mod extract; // links, equal to a DOM parser's
 mod fetch; // one request, every way it can go wrong
 mod fuzz; // bytes that nobody foresaw, at every entrance
 mod house; // who may import whom
 mod kill; // kill -9, again and again
+mod pace; // how gently hosts are asked
 mod old_jobs; // job folders of earlier versions
+mod redirects; // where a redirect leads, and why not
 mod virtual_time; // whole crawls in virtual time, killed thousands of times

@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::{self, Read};
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -61,6 +62,10 @@ struct Web {
     moved: bool,
     /// That of the last host has moved to a host that never answers.
     lost: bool,
+    /// `--delay-factor` of the crawl.
+    factor: u32,
+    /// `--delay-per-address`; the hosts with even numbers share an address.
+    per_address: bool,
     log: Arc<Mutex<Vec<Visit>>>,
     tries: Arc<Mutex<BTreeMap<String, u32>>>,
     /// The process that asks is dead: what it still does in memory never leaves the machine.
@@ -73,8 +78,12 @@ struct Web {
 struct Visit {
     host: String,
     url: String,
+    /// When the process that asked began: its number.
+    run: Time,
     start: Time,
     end: Option<Time>,
+    /// An answer came.
+    answered: bool,
 }
 
 impl Web {
@@ -143,6 +152,16 @@ impl Web {
         if host == "h0.test" { SLOW_HOST_DELAY } else { DELAY }
     }
 
+    fn address(host: &str) -> IpAddr {
+        let number: u8 = host
+            .trim_start_matches('h')
+            .trim_end_matches(".test")
+            .parse()
+            .unwrap_or(99);
+        let last = if number.is_multiple_of(2) { 0 } else { number };
+        IpAddr::from([192, 0, 2, last])
+    }
+
     fn now(&self) -> Time {
         self.anchor + self.started.elapsed()
     }
@@ -201,13 +220,17 @@ impl Fetcher for Web {
         if self.dead.load(Ordering::SeqCst) {
             std::future::pending::<()>().await;
         }
+        let meant = self.per_address.then(|| Self::address(url.host()));
+        assert_eq!(request.to, meant, "{url:?}");
         let number = {
             let mut log = self.log.lock().unwrap();
             log.push(Visit {
                 host: url.host().to_owned(),
                 url: url.href().to_owned(),
+                run: self.anchor,
                 start: started,
                 end: None,
+                answered: false,
             });
             log.len() - 1
         };
@@ -226,6 +249,7 @@ impl Fetcher for Web {
                 took,
             });
         }
+        self.log.lock().unwrap()[number].answered = true;
         let (status, headers, body) = self.answer(&url);
         let mut head = format!("HTTP/1.1 {status} X\r\n").into_bytes();
         for (name, value) in &headers {
@@ -243,6 +267,24 @@ impl Fetcher for Web {
             started,
             took,
         })
+    }
+
+    async fn look_up(&self, url: &CrawlUrl) -> Result<IpAddr, FetchError> {
+        assert!(self.per_address, "nobody wants to know");
+        let started = self.now();
+        let took = Duration::from_millis(7);
+        tokio::time::sleep(took).await;
+        // each name is unknown at times, that of the dead host always
+        let unlucky = Dice(self.seed ^ started.0).below(20) == 0;
+        if unlucky || url.host() == "dead.test" {
+            return Err(FetchError {
+                kind: FetchErrorKind::Dns,
+                detail: format!("{}: unknown", url.host()),
+                started,
+                took,
+            });
+        }
+        Ok(Self::address(url.host()))
     }
 }
 
@@ -377,6 +419,7 @@ fn plan(dice: &mut Dice, seeds: &[&str]) -> Plan {
         shard: Settings {
             patience: Patience {
                 delay: DELAY,
+                delay_factor: 1.0,
                 max_wait: Duration::from_secs(30),
                 backoff_base: Duration::from_millis(200),
                 max_failures: 5,
@@ -387,6 +430,7 @@ fn plan(dice: &mut Dice, seeds: &[&str]) -> Plan {
             per_host: 1,
             retries: 2,
             max_pages_per_host: None,
+            per_address: false,
         },
         concurrency: usize::try_from(1 + dice.below(8)).unwrap(),
         seeds: seeds
@@ -395,6 +439,8 @@ fn plan(dice: &mut Dice, seeds: &[&str]) -> Plan {
             .collect(),
         scope: Scope::new(ScopeKind::Any, &[], &[], None).unwrap(),
         requisites: true,
+        obey_nofollow: false,
+        obey_noindex: false,
         archive: Some(ArchiveSettings {
             prefix: "t".to_owned(),
             size: 4_000,
@@ -499,8 +545,9 @@ fn archived(disk: &Memory) -> Vec<String> {
 }
 
 /// The smallest room between requests, as the web saw it, against what each host was owed: one at a time from end to
-/// start, several at once from start to start.
-fn check_politeness(log: &[Visit], per_host: usize, context: &str) {
+/// start, several at once from start to start. The length of an answer counts within one run: what a killed process had
+/// not yet written down of an answer it never had.
+fn check_politeness(log: &[Visit], per_host: usize, factor: u32, context: &str) {
     let mut last: BTreeMap<&str, &Visit> = BTreeMap::new();
     for visit in log {
         if let Some(before) = last.insert(&visit.host, visit) {
@@ -512,11 +559,44 @@ fn check_politeness(log: &[Visit], per_host: usize, context: &str) {
             };
             let end = before.end.expect("every visit has its end");
             let from = if per_host == 1 { end } else { before.start };
+            let stretched = end.since(before.start) * factor;
+            let owed = if per_host == 1 && before.answered && before.run == visit.run {
+                owed.max(stretched)
+            } else {
+                owed
+            };
             assert!(
                 visit.start >= from && visit.start.since(from) >= owed,
                 "{context}: {visit:?} came too soon after {before:?}"
             );
         }
+    }
+}
+
+/// The same of each address: whatever name is asked next, it waits for what the last one is owed.
+fn check_addresses(log: &[Visit], per_host: usize, factor: u32, context: &str) {
+    let mut last: BTreeMap<IpAddr, &Visit> = BTreeMap::new();
+    for visit in log {
+        let Some(before) = last.insert(Web::address(&visit.host), visit) else {
+            continue;
+        };
+        let end = before.end.expect("every visit has its end");
+        let owed = if before.url.ends_with("/robots.txt") {
+            DELAY
+        } else {
+            Web::delay(&before.host)
+        };
+        let stretched = end.since(before.start) * factor;
+        let owed = if per_host == 1 && before.answered && before.run == visit.run {
+            owed.max(stretched)
+        } else {
+            owed
+        };
+        let from = if per_host == 1 { end } else { before.start };
+        assert!(
+            visit.start >= from && visit.start.since(from) >= owed,
+            "{context}: {visit:?} came too soon after {before:?} on their address"
+        );
     }
 }
 
@@ -532,6 +612,8 @@ fn play(schedule: u64) -> usize {
         hosts: 1 + dice.below(4),
         moved: dice.below(3) == 0,
         lost: false,
+        factor: 0,
+        per_address: false,
         log: Arc::default(),
         tries: Arc::default(),
         dead: Arc::default(),
@@ -553,10 +635,15 @@ fn play(schedule: u64) -> usize {
     let first = plan(&mut dice, &["http://h0.test/p0"]);
     let (concurrency, seen_size, every) = (first.concurrency, first.seen_size, first.checkpoint_every);
     let per_host = if dice.below(4) == 0 { 3 } else { 1 };
+    // an answer takes 1 to 31 ms here
+    web.factor = if dice.below(2) == 0 { 0 } else { 9 };
+    web.per_address = dice.below(2) == 0;
     loop {
         let mut plan = plan(&mut dice.clone(), &["http://h0.test/p0"]);
         (plan.concurrency, plan.seen_size, plan.checkpoint_every) = (concurrency, seen_size, every);
         plan.shard.per_host = per_host;
+        plan.shard.patience.delay_factor = f64::from(web.factor);
+        plan.shard.per_address = web.per_address;
         let death = (deaths < planned).then(|| {
             let at = usize::try_from(dice.below(400)).unwrap();
             let kind = match dice.below(6) {
@@ -596,7 +683,10 @@ fn play(schedule: u64) -> usize {
         "{context}: missing {missing:?}, extra {extra:?}"
     );
     assert_eq!(pages.len(), once.len(), "{context}: a page is archived twice");
-    check_politeness(&web.log.lock().unwrap(), per_host, &context);
+    check_politeness(&web.log.lock().unwrap(), per_host, web.factor, &context);
+    if web.per_address {
+        check_addresses(&web.log.lock().unwrap(), per_host, web.factor, &context);
+    }
     usize::try_from(deaths).unwrap()
 }
 

@@ -1,7 +1,7 @@
 //! Settings: how gently hosts are asked.
 
 use super::{MAX_CONCURRENCY, MAX_PER_HOST_CONNECTIONS, MAX_RATE, one, put, show_number, show_yes_no};
-use crate::config::checks::{contact, header};
+use crate::config::checks::{contact, factor, header};
 use crate::config::setting::{BLANK, Setting, Shape};
 use crate::config::value::{duration, optional, real, show_duration, whole, yes_no};
 
@@ -16,10 +16,28 @@ pub(super) const SETTINGS: &[Setting] = &[
         ..BLANK
     },
     Setting {
+        key: "delay_factor",
+        shape: Shape::Number,
+        name: "N",
+        help: "Pause at least N times as long as the response took, up to --max-wait; 0: only --delay",
+        read: |c, v| put(&mut c.delay_factor, factor(one(v))),
+        show: |c| vec![c.delay_factor.to_string()],
+        ..BLANK
+    },
+    Setting {
+        key: "delay_per_address",
+        shape: Shape::Switch,
+        name: "yes|no",
+        help: "Hosts with the same address share one pause and one count of connections",
+        read: |c, v| put(&mut c.delay_per_address, yes_no(one(v))),
+        show: |c| show_yes_no(c.delay_per_address),
+        ..BLANK
+    },
+    Setting {
         key: "max_wait",
         shape: Shape::Quantity,
         name: "DUR",
-        help: "Longest Crawl-delay or Retry-After that is obeyed",
+        help: "Longest Crawl-delay or Retry-After that is obeyed, and longest wait after failures",
         read: |c, v| put(&mut c.max_wait, duration(one(v))),
         show: |c| vec![show_duration(c.max_wait)],
         ..BLANK
@@ -64,6 +82,24 @@ pub(super) const SETTINGS: &[Setting] = &[
         help: "Do not ask for robots.txt: only for sites of your own",
         read: |c, v| put(&mut c.robots, yes_no(one(v)).map(|off| !off)),
         show: |c| show_yes_no(!c.robots),
+        ..BLANK
+    },
+    Setting {
+        key: "obey_nofollow",
+        shape: Shape::Switch,
+        name: "yes|no",
+        help: "Do not follow links with rel=nofollow, nor those of pages that say nofollow",
+        read: |c, v| put(&mut c.obey_nofollow, yes_no(one(v))),
+        show: |c| show_yes_no(c.obey_nofollow),
+        ..BLANK
+    },
+    Setting {
+        key: "obey_noindex",
+        shape: Shape::Switch,
+        name: "yes|no",
+        help: "Do not archive pages that say noindex; their links are followed",
+        read: |c, v| put(&mut c.obey_noindex, yes_no(one(v))),
+        show: |c| show_yes_no(c.obey_noindex),
         ..BLANK
     },
     Setting {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::super::css::Place;
-use super::super::headers::Robots;
+use super::super::directives::Directives;
 use super::super::rel::kind_of_rel;
 use super::super::{LinkKind, Links};
 use super::entities::decode;
@@ -143,9 +143,9 @@ pub(super) fn links<'a>(start: &Start<'a>, attributes: &Attributes<'a>, depth: u
     let mut tag = Tag { attributes, links };
     match start.element {
         Element::Anchor => {
-            tag.url(Navigation, Attribute::Href);
+            tag.url_with_rel(Navigation, Attribute::Href);
             if start.foreign && !tag.has(Attribute::Href) {
-                tag.url(Navigation, Attribute::XlinkHref);
+                tag.url_with_rel(Navigation, Attribute::XlinkHref);
             }
         }
         Element::Base => tag.base(),
@@ -218,6 +218,14 @@ impl<'a> Tag<'_, 'a> {
         }
     }
 
+    /// The same, where a `rel` may say that the link is not to be followed.
+    fn url_with_rel(&mut self, kind: LinkKind, attribute: Attribute) {
+        let rel = self.value(Attribute::Rel).unwrap_or_default();
+        if let Some(url) = self.value(attribute) {
+            self.links.push_with_rel(kind, url, &rel);
+        }
+    }
+
     fn srcset(&mut self, attribute: Attribute) {
         if let Some(srcset) = self.value(attribute) {
             self.links.push_srcset(srcset);
@@ -240,7 +248,7 @@ impl<'a> Tag<'_, 'a> {
                 .raw(Attribute::Action)
                 .is_some_and(|action| !action.trim().is_empty())
         {
-            self.url(Navigation, Attribute::Action);
+            self.url_with_rel(Navigation, Attribute::Action);
         }
     }
 
@@ -258,7 +266,7 @@ impl<'a> Tag<'_, 'a> {
         let rel = self.value(Attribute::Rel).unwrap_or_default();
         let role = self.value(Attribute::As).unwrap_or_default();
         if let Some(kind) = kind_of_rel(&rel, &role) {
-            self.url(kind, Attribute::Href);
+            self.url_with_rel(kind, Attribute::Href);
         }
         self.srcset(Attribute::ImageSrcset);
     }
@@ -271,11 +279,13 @@ impl<'a> Tag<'_, 'a> {
             // inside a frame it sends the frame elsewhere, not the page
             let kind = if depth == 0 { Redirect } else { Requisite };
             self.links.push_refresh(kind, content);
-        } else if self.is(Attribute::Name, "robots") {
-            let robots = Robots::of(&content);
-            self.links.nofollow |= robots.nofollow;
-            self.links.noindex |= robots.noindex;
-        } else if [Attribute::Property, Attribute::Name]
+            return;
+        }
+        if let Some(name) = self.value(Attribute::Name) {
+            let said = Directives::of_meta(&name, &content, self.links.agent);
+            self.links.directives.add(said);
+        }
+        if [Attribute::Property, Attribute::Name]
             .into_iter()
             .any(|name| self.is_preview(name))
             || self.is(Attribute::Itemprop, "image")

@@ -118,7 +118,17 @@ fn meta_refresh_and_robots_are_read() {
         Syntax::Html,
         &mut links,
     );
-    assert_eq!((links.nofollow, links.noindex), (true, false));
+    assert_eq!((links.directives.nofollow, links.directives.noindex), (true, false));
+    let mut links = Links {
+        agent: "ourbot",
+        ..Links::default()
+    };
+    scan(
+        "<body><meta name=OurBot content='noindex'><iframe srcdoc='<meta name=robots content=nofollow>'></iframe>",
+        Syntax::Html,
+        &mut links,
+    );
+    assert_eq!((links.directives.nofollow, links.directives.noindex), (false, true));
 }
 
 #[test]
@@ -414,4 +424,22 @@ proptest! {
     fn any_bytes_have_an_outcome(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         html(&String::from_utf8_lossy(&bytes));
     }
+}
+
+#[test]
+fn a_rel_that_says_nofollow_is_kept_with_its_link() {
+    let mut links = Links::default();
+    scan(
+        "<a rel='ugc NOFOLLOW' href=a><a href=b rel=noopener><area rel=nofollow href=c><a href=d>\
+         <form rel=nofollow action=e></form><link rel='nofollow next' href=f><a rel=nofollow href='#g'><a href=h>",
+        Syntax::Html,
+        &mut links,
+    );
+    let marked: String = links
+        .links
+        .iter()
+        .filter(|link| link.nofollow)
+        .map(|link| link.raw.as_ref())
+        .collect();
+    assert_eq!((marked.as_str(), links.links.len()), ("acef", 7));
 }

@@ -1,6 +1,7 @@
 //! What the client does about connections, seen from outside: one attempt's notes, and our resolver in its place.
 
 use std::future::Future;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -22,14 +23,17 @@ tokio::task_local! {
 pub(super) struct Attempt {
     /// The port asked for: pins hold for one port, and the client's resolver is told names only.
     port: Option<u16>,
+    /// The one address that may be connected to.
+    to: Option<IpAddr>,
     connecting: AtomicBool,
     connected: AtomicBool,
 }
 
 impl Attempt {
-    pub(super) fn new(port: Option<u16>) -> Arc<Self> {
+    pub(super) fn new(port: Option<u16>, to: Option<IpAddr>) -> Arc<Self> {
         Arc::new(Self {
             port,
+            to,
             connecting: AtomicBool::new(false),
             connected: AtomicBool::new(false),
         })
@@ -101,9 +105,17 @@ pub(super) struct Resolver(pub(super) Names);
 impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let names = self.0.clone();
-        let port = ATTEMPT.try_with(|attempt| attempt.port).ok().flatten();
+        let (port, to) = ATTEMPT
+            .try_with(|attempt| (attempt.port, attempt.to))
+            .unwrap_or_default();
         Box::pin(async move {
-            let addresses: Addrs = Box::new(names.look_up(name.as_str(), port).await?.into_iter());
+            let found = names.look_up(name.as_str(), port).await?;
+            // an answer that has changed since keeps its turn: the address is judged again once it is connected to
+            let meant = |ip| {
+                let same = found.iter().find(|address| address.ip() == ip);
+                vec![same.copied().unwrap_or_else(|| SocketAddr::new(ip, 0))]
+            };
+            let addresses: Addrs = Box::new(to.map_or_else(|| found.clone(), meant).into_iter());
             Ok(addresses)
         })
     }

@@ -104,3 +104,128 @@ fn a_request_that_comes_too_soon_is_counted() {
     let fact = finish(&mut shard, work, end(200), at(0.0), None);
     assert_eq!(fact.delta.violations, 1);
 }
+
+fn finish_after(shard: &mut Shard, work: Work, end: End, at: Time, took: Duration) -> Fact {
+    let done = Done {
+        took,
+        ..Done::new(work, end, at)
+    };
+    let fact = shard.finish(done, at);
+    shard.durable(fact.number);
+    fact
+}
+
+fn without_robots() -> Settings {
+    Settings {
+        robots: false,
+        ..settings()
+    }
+}
+
+#[test]
+fn a_host_rests_as_long_as_its_answer_took_and_a_restart_remembers() {
+    let mut shard = shard(without_robots());
+    offer(&mut shard, &["http://h/a", "http://h/b", "http://h/c"]);
+    let work = started(&mut shard, at(0.0));
+    let fact = finish_after(&mut shard, work, end(200), at(5.0), SECOND * 5);
+    assert_eq!(fact.rest, Some((SECOND * 5, politeness::Rule::Factor)));
+    assert_eq!(not_before(&mut shard, at(5.0)), at(10.0));
+    let (_, row) = fact.hosts.last().unwrap();
+    let mut resumed = super::shard(without_robots());
+    resumed.load_host(row.clone(), true, at(6.0));
+    assert_eq!(not_before(&mut resumed, at(6.0)), at(10.0));
+
+    // what never came has no length
+    let work = started(&mut shard, at(10.0));
+    let fact = finish_after(&mut shard, work, refused(), at(40.0), SECOND * 30);
+    assert_eq!(fact.rest, Some((SECOND, politeness::Rule::Delay)));
+}
+
+#[test]
+fn a_pause_cut_short_is_counted() {
+    let mut shard = shard(without_robots());
+    offer(&mut shard, &["http://h/a", "http://h/b"]);
+    let work = started(&mut shard, at(0.0));
+    finish_after(&mut shard, work, end(200), at(5.0), SECOND * 5);
+    shard.host(0).due = at(7.0);
+    shard.ready = Ready::default();
+    shard.host(0).scheduled = false;
+    shard.schedule(0);
+    assert!(
+        started(&mut shard, at(7.0)).too_early,
+        "the delay is over, the pause is not"
+    );
+}
+
+#[test]
+fn each_of_several_connections_rests_its_part() {
+    let mut shard = shard(Settings {
+        per_host: 4,
+        ..without_robots()
+    });
+    offer(&mut shard, &["http://h/a", "http://h/b"]);
+    let work = started(&mut shard, at(0.0));
+    finish_after(&mut shard, work, end(200), at(8.0), SECOND * 8);
+    assert_eq!(not_before(&mut shard, at(8.0)), at(10.0));
+}
+
+#[test]
+fn a_storm_of_403_slows_its_host_until_something_else_comes() {
+    let mut shard = shard(without_robots());
+    let urls: Vec<String> = (0..12).map(|n| format!("http://h/{n}")).collect();
+    offer(&mut shard, &urls.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut now = at(0.0);
+    let mut waits = Vec::new();
+    let mut row = None;
+    for status in [403, 403, 403, 403, 503, 403, 200, 403, 403, 403, 404, 403] {
+        let work = loop {
+            match shard.next(now) {
+                Next::NotBefore(due) => now = due,
+                Next::Start(work) => break *work,
+                other => panic!("{other:?}"),
+            }
+        };
+        let fact = finish(&mut shard, work, end(status), now, None);
+        if status == 403 {
+            assert!(matches!(fact.delta.settled, Settled::Fetched { status: 403, .. }));
+        }
+        waits.push(fact.rest.unwrap().0.as_secs());
+        if waits.len() == 4 {
+            row = fact.hosts.into_iter().next_back();
+        }
+    }
+    assert_eq!(waits, [1, 1, 1, 2, 2, 4, 1, 1, 1, 1, 1, 1]);
+
+    // a restart goes on counting
+    let (_, row) = row.unwrap();
+    let row = HostRow::from_bytes(&row.to_bytes()).unwrap();
+    assert_eq!(row.forbidden, 4);
+    let older = postcard::to_stdvec(&row).unwrap();
+    assert_eq!(
+        HostRow::from_bytes(&older).unwrap().forbidden,
+        0,
+        "a row without the count"
+    );
+    assert!(HostRow::from_bytes(&older[..older.len() - 1]).is_err());
+}
+
+#[test]
+fn a_host_is_never_given_up_for_403_alone() {
+    let mut shard = shard(without_robots());
+    let urls: Vec<String> = (0..40).map(|n| format!("http://h/{n}")).collect();
+    offer(&mut shard, &urls.iter().map(String::as_str).collect::<Vec<_>>());
+    let (mut now, mut asked) = (at(0.0), 0);
+    loop {
+        match shard.next(now) {
+            Next::Start(work) => {
+                asked += 1;
+                finish(&mut shard, *work, end(403), now, None);
+            }
+            Next::NotBefore(due) => now = due,
+            Next::Empty => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(asked, 40);
+    assert!(now.since(at(0.0)) > SECOND * 30 * 30, "{now:?}");
+}

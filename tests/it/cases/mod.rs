@@ -36,10 +36,6 @@ const AT_ONCE: usize = 8;
 /// Shared cases that do not pass, and what is missing. The test fails when one of them passes, so that the list is
 /// always what is so.
 const NOT_YET: &[(&str, &str)] = &[
-    (
-        "fr-two-names-one-ip",
-        "--delay-per-address: one gap for all names on an address",
-    ),
     ("redir-cookie-self", "a cookie jar that can be switched on"),
     ("sm-entity-bomb", SITEMAPS),
     ("sm-foreign-loc", SITEMAPS),

@@ -31,7 +31,13 @@ const TABLE: &[Setting] = &[
     Setting {
         name: "delay_per_address",
         default: "false",
-        say: |value| switch("--delay-per-address", value),
+        say: |value| {
+            if *value == true {
+                vec!["--delay-per-address".to_owned()]
+            } else {
+                Vec::new()
+            }
+        },
     },
     Setting {
         name: "per_host_connections",
