@@ -81,16 +81,18 @@ fn run_job(mut loaded: Loaded, mut warnings: Vec<String>, screen: &Screen) -> Re
         text: error.to_string(),
         exit: USAGE,
     };
+    let identity = Identity::with(loaded.config.rules.clone());
     let Seeds {
         urls,
         warnings: bad_lines,
-    } = seeds::read(&loaded.config.seeds, &loaded.config.seed, &Identity::default()).map_err(usage)?;
+    } = seeds::read(&loaded.config.seeds, &loaded.config.seed, &identity).map_err(usage)?;
     warnings.extend(bad_lines);
     warnings.extend(descriptors::fit(&mut loaded.config.concurrency));
 
     let job = job::open(&loaded.config.job, loaded.config.fresh)?;
     loaded.config.job.clone_from(&job.dir);
     loaded.config.fresh = false;
+    let settings_before = std::fs::read_to_string(job.dir.join("config.toml")).ok();
     job.write_settings(&sample::effective(&loaded))?;
     let config = loaded.config;
     log::start(&job.dir, &config, screen.clone()).map_err(|error| Failure {
@@ -120,6 +122,12 @@ fn run_job(mut loaded: Loaded, mut warnings: Vec<String>, screen: &Screen) -> Re
             // the screen is told by whoever gets the failure
             tracing::info!(exit = failure.exit, "the crawl ended early: {}", failure.text);
             write_early_report(&job.dir, last, &failure);
+            // what was refused is not what the job was crawled with
+            if failure.exit == USAGE
+                && let Some(settings) = settings_before
+            {
+                job.write_settings(&settings)?;
+            }
             Err(failure)
         }
     }

@@ -48,6 +48,8 @@ pub struct Config {
     pub include: Vec<String>,
     /// No address that matches one of these.
     pub exclude: Vec<String>,
+    /// What counts as one page, besides the default rules.
+    pub rules: crate::url::Rules,
     /// Navigation hops from a seed.
     pub max_depth: Option<u16>,
     /// Stop after so many fetched URLs.
@@ -127,6 +129,7 @@ impl Default for Config {
             scope: ScopeKind::Host,
             include: Vec::new(),
             exclude: Vec::new(),
+            rules: crate::url::Rules::default(),
             max_depth: None,
             max_pages: None,
             max_bytes: None,

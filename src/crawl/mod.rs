@@ -165,6 +165,8 @@ pub struct Plan {
     pub shard: shard::Settings,
     /// Requests in flight.
     pub concurrency: usize,
+    /// What counts as one page; the seeds are parsed under it.
+    pub identity: Identity,
     /// The seeds in order.
     pub seeds: Vec<CrawlUrl>,
     /// The scope without the seeds.
@@ -294,7 +296,7 @@ pub async fn crawl<F: Fetcher>(
         anchor: now,
         started: Instant::now(),
     };
-    let identity = Identity::default();
+    let identity = plan.identity.clone();
     let found = ledger::look(store.as_ref())
         .map_err(|error| CrawlError::State(format!("state/store: {error}; start over beside it with --fresh")))?;
     ledger::check(disk.as_ref(), &found).map_err(|error| {
@@ -369,10 +371,15 @@ pub async fn crawl<F: Fetcher>(
 
 fn job_row(found: &Found, identity: &Identity) -> Result<JobRow, CrawlError> {
     match &found.job {
-        Some(job) if job.identity != *identity => Err(CrawlError::State(format!(
+        Some(job) if job.identity.version != identity.version => Err(CrawlError::State(format!(
             "the job was made with version {} of the rules that tell two URLs apart, this program has version {}; \
              finish it with the program that began it, or start over beside it with --fresh",
             job.identity.version, identity.version
+        ))),
+        Some(job) if job.identity.rules != identity.rules => Err(CrawlError::Usage(format!(
+            "the job was begun with other rules for what counts as one page ({}; now: {}): its seen-set and this run \
+             would not agree; go on with the settings of the job, or start over beside it with --fresh",
+            job.identity.rules, identity.rules
         ))),
         Some(job) => Ok(job.clone()),
         None => {
@@ -401,7 +408,7 @@ fn make_shard(
             "state: {error}; nothing was changed; start over beside it with --fresh"
         ))
     };
-    let restored = checkpoint::restore(disk, job.key, job.identity.version, plan.seen, plan.seen_size, admitted);
+    let restored = checkpoint::restore(disk, job.key, job.identity.stamp(), plan.seen, plan.seen_size, admitted);
     let restored = restored.map_err(|error| match error.kind() {
         std::io::ErrorKind::InvalidInput | std::io::ErrorKind::OutOfMemory => CrawlError::Usage(format!(
             "no filter for --capacity {} at --fp-rate {}: {error}",

@@ -18,7 +18,7 @@ use crate::robots;
 use crate::scope::Scope;
 use crate::shard::{self, Link, Shard};
 use crate::stats::LinkCounts;
-use crate::url::CrawlUrl;
+use crate::url::{CrawlUrl, Identity};
 
 pub(super) fn plan(config: &Config, seeds: &[CrawlUrl], job: &FilePath) -> Result<Plan, CrawlError> {
     let scope = Scope::new(config.scope, &config.include, &config.exclude, config.max_depth)
@@ -49,6 +49,7 @@ pub(super) fn plan(config: &Config, seeds: &[CrawlUrl], job: &FilePath) -> Resul
             max_pages_per_host: config.max_pages_per_host,
         },
         concurrency: config.concurrency,
+        identity: Identity::with(config.rules.clone()),
         seeds: seeds.to_vec(),
         scope,
         requisites: config.page_requisites,

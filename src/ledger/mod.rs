@@ -46,6 +46,7 @@ pub const PAGES: &str = "pages.jsonl";
 
 const TAIL_KEY: &[u8] = b"tail";
 const JOB_KEY: &[u8] = b"job";
+const RULES_KEY: &[u8] = b"rules";
 const SEED_PREFIX: &[u8] = b"seed/";
 const WIDEN_PREFIX: &[u8] = b"widen/";
 
@@ -149,7 +150,7 @@ impl Ledger {
         };
         let mut batch = Batch::default();
         if found.job.is_none() {
-            batch.put(Table::Meta, JOB_KEY, encode(job));
+            job.put(&mut batch);
         }
         let mut ledger = Self {
             store,

@@ -4,14 +4,14 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use super::{JOB_KEY, TAIL_KEY, WIDEN_PREFIX};
+use super::{JOB_KEY, RULES_KEY, TAIL_KEY, WIDEN_PREFIX};
 use crate::archive::warc::Members;
 use crate::clock::Time;
 use crate::frontier::HostId;
 use crate::shard::{Fact, HostRow};
 use crate::stats::Counters;
-use crate::store::{Store, Table};
-use crate::url::Identity;
+use crate::store::{Batch, Store, Table};
+use crate::url::{Identity, Rules};
 
 /// What the files hold that the store vouches for, and the totals up to there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,12 +51,27 @@ pub struct Tail {
 }
 
 /// The constants of a job, written once with its first batch.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobRow {
     /// Key of the fingerprints.
     pub key: crate::hash::HashKey,
     /// The rules of identity.
     pub identity: Identity,
+}
+
+impl JobRow {
+    /// Two rows: the switches have one of their own, because the first jobs had none.
+    pub(super) fn put(&self, batch: &mut Batch) {
+        batch.put(Table::Meta, JOB_KEY, encode(&(self.key, self.identity.version)));
+        batch.put(Table::Meta, RULES_KEY, encode(&self.identity.rules));
+    }
+
+    fn read(job: &[u8], rules: Option<&[u8]>) -> io::Result<Self> {
+        let (key, version) = decode(job)?;
+        let rules: Rules = rules.map(decode).transpose()?.unwrap_or_default();
+        let identity = Identity { version, rules };
+        Ok(Self { key, identity })
+    }
 }
 
 /// One line of crawl.log, but for what only the ledger knows.
@@ -100,7 +115,9 @@ pub struct Found {
 /// If the store cannot be read, or a row is not what this version writes.
 pub fn look(store: &dyn Store) -> io::Result<Found> {
     let read = |key: &[u8]| store.get(Table::Meta, key);
-    let job = read(JOB_KEY)?.map(|bytes| decode(&bytes)).transpose()?;
+    let rules = read(RULES_KEY)?;
+    let job = read(JOB_KEY)?.map(|bytes| JobRow::read(&bytes, rules.as_deref()));
+    let job = job.transpose()?;
     let tail = read(TAIL_KEY)?
         .map(|bytes| decode(&bytes))
         .transpose()?

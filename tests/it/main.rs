@@ -20,6 +20,7 @@ mod demo; // the demo, as a newcomer runs it
 mod extract; // links, equal to a DOM parser's
 mod fetch; // one request, every way it can go wrong
 mod house; // who may import whom
+mod identity; // what counts as one page
 mod kill; // kill -9, again and again
 mod old_jobs; // job folders of earlier versions
 mod virtual_time; // whole crawls in virtual time, killed thousands of times

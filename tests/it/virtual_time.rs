@@ -389,6 +389,7 @@ fn plan(dice: &mut Dice, seeds: &[&str]) -> Plan {
             max_pages_per_host: None,
         },
         concurrency: usize::try_from(1 + dice.below(8)).unwrap(),
+        identity: identity.clone(),
         seeds: seeds
             .iter()
             .map(|seed| CrawlUrl::parse(seed, &identity).unwrap())

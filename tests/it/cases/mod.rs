@@ -47,11 +47,8 @@ const NOT_YET: &[(&str, &str)] = &[
     ("sm-index-loop", SITEMAPS),
     ("sm-namespaces", SITEMAPS),
     ("sm-sloppy-xml", SITEMAPS),
-    ("trap-session-ids", SESSION_IDS),
-    ("url-session-ids", SESSION_IDS),
 ];
 const SITEMAPS: &str = "--sitemaps: the sitemaps that robots.txt names";
-const SESSION_IDS: &str = "--strip-session-ids: an identity without session ids";
 
 /// Cases whose bytes are compared: chunks, hex, base64, counts, repetitions, pauses, placeholders. (What is compressed
 /// is not: another compressor makes other bytes of the same text.)
