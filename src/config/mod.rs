@@ -90,6 +90,10 @@ pub struct Config {
     pub min_rate: u64,
     /// Cap on a body as received and as decoded, bytes.
     pub max_body: u64,
+    /// Keep the cookies of answers and send them back.
+    pub keep_cookies: bool,
+    /// A cookies.txt to begin with.
+    pub cookies: Option<PathBuf>,
     /// `--resolve HOST:PORT:ADDR`.
     pub resolve: Vec<(String, u16, SocketAddr)>,
     /// `--allow-address CIDR`.
@@ -150,6 +154,8 @@ impl Default for Config {
             timeout: Duration::from_secs(120),
             min_rate: 64,
             max_body: 100 << 20,
+            keep_cookies: false,
+            cookies: None,
             resolve: Vec::new(),
             allow_address: Vec::new(),
             capacity: 10_000_000,

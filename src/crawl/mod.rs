@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use crate::checkpoint;
 use crate::clock::Time;
 use crate::config::Config;
+use crate::cookies::txt::Imported;
 use crate::disk::{Disk, Folder};
 use crate::extract::fields::Fields;
 use crate::fetch::Fetcher;
@@ -171,6 +172,10 @@ pub struct Plan {
     pub seeds: Vec<CrawlUrl>,
     /// The scope without the seeds.
     pub scope: Scope,
+    /// Keep cookies and send them.
+    pub keep_cookies: bool,
+    /// Cookies that a person gave.
+    pub cookies: Option<Imported>,
     /// Follow page requisites.
     pub requisites: bool,
     /// How to archive, if at all.
@@ -214,11 +219,12 @@ pub struct Doors<F> {
 pub async fn run(
     config: &Config,
     seeds: &[CrawlUrl],
+    cookies: Option<Imported>,
     job: &FilePath,
     view: watch::Sender<Option<Snapshot>>,
     stop: watch::Receiver<Option<i32>>,
 ) -> Result<Outcome, CrawlError> {
-    let plan = start::plan(config, seeds, job)?;
+    let plan = start::plan(config, seeds, cookies, job)?;
     let store = Fjall::open(&job.join("state/store")).map_err(|source| {
         use std::io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
         // anything else is wrong with the store's own files
@@ -318,6 +324,14 @@ pub async fn crawl<F: Fetcher>(
             scope.add_seed(&url);
         }
     }
+    let jar = if plan.keep_cookies {
+        let jar = ledger::cookies(store.as_ref());
+        Some(
+            jar.map_err(|error| CrawlError::State(format!("state/store: {error}; start over beside it with --fresh")))?,
+        )
+    } else {
+        None
+    };
     let mut ledger = Box::new(Ledger::open(
         store,
         Arc::clone(&disk),
@@ -331,6 +345,14 @@ pub async fn crawl<F: Fetcher>(
             tail.started = now;
         }
     });
+    if let Some(mut jar) = jar {
+        // the same file again says nothing new: sites may have changed its cookies since
+        if let Some(file) = plan.cookies.filter(|file| found.imported != Some(file.print)) {
+            ledger.keep_cookies(&jar.import(file.cookies, now));
+            ledger.cookies_imported(file.print);
+        }
+        shard.keep_cookies(jar);
+    }
     ledger.sync_tail()?;
     let before = ledger.tail().clone();
     shard.durable(0);
@@ -346,6 +368,7 @@ pub async fn crawl<F: Fetcher>(
         max_decoded: plan.max_decoded,
         agent: plan.shard.agent.clone(),
         fields: plan.fields,
+        cookies: plan.keep_cookies,
     };
     let admitted = before.admitted / crate::hash::Fingerprint::BYTES as u64;
     let parts = Crawl {

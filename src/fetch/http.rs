@@ -103,8 +103,12 @@ impl HttpFetcher {
     /// # Errors
     /// [`FetchError`] where no head of an answer came.
     pub async fn fetch_href(&self, href: &str, via: Option<&str>) -> Result<Response, FetchError> {
+        self.fetch_with(href, via, None).await
+    }
+
+    async fn fetch_with(&self, href: &str, via: Option<&str>, cookie: Option<&str>) -> Result<Response, FetchError> {
         let began = Instant::now();
-        let exchange = self.exchange(href, via, began).await;
+        let exchange = self.exchange(href, via, cookie, began).await;
         let (started, took) = (self.clock.at(began), began.elapsed());
         match exchange {
             Ok(response) => Ok(Response {
@@ -121,11 +125,17 @@ impl HttpFetcher {
         }
     }
 
-    async fn exchange(&self, href: &str, via: Option<&str>, began: Instant) -> Result<Response, Fault> {
+    async fn exchange(
+        &self,
+        href: &str,
+        via: Option<&str>,
+        cookie: Option<&str>,
+        began: Instant,
+    ) -> Result<Response, Fault> {
         let url = Url::parse(href).map_err(|e| Fault::new(FetchErrorKind::Protocol, format!("{href}: {e}")))?;
         let host = url.host_str().unwrap_or_default().to_owned();
         self.judge_host(&host)?;
-        let headers = self.head.headers(&url, via);
+        let headers = self.head.headers(&url, via, cookie);
         let request_head = head::written(&url, &headers, self.settings.proxy.is_some());
 
         let attempt = Attempt::new(url.port_or_known_default());
@@ -206,7 +216,8 @@ impl fmt::Debug for HttpFetcher {
 
 impl Fetcher for HttpFetcher {
     async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
-        self.fetch_href(request.url.href(), request.via.as_deref()).await
+        self.fetch_with(request.url.href(), request.via.as_deref(), request.cookie.as_deref())
+            .await
     }
 }
 

@@ -21,6 +21,8 @@ pub struct Request {
     pub url: CrawlUrl,
     /// The page it was found on, sent as `Referer` if the settings say so.
     pub via: Option<String>,
+    /// The value of its `Cookie` header.
+    pub cookie: Option<String>,
 }
 
 /// Why a body is shorter than what the server had to say (WARC 1.1 section 5.13).

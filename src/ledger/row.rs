@@ -4,10 +4,12 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use super::{JOB_KEY, RULES_KEY, TAIL_KEY, WIDEN_PREFIX};
+use super::{IMPORTED_KEY, JOB_KEY, RULES_KEY, TAIL_KEY, WIDEN_PREFIX};
 use crate::archive::warc::Members;
 use crate::clock::Time;
+use crate::cookies::Jar;
 use crate::frontier::HostId;
+use crate::hash::Fingerprint;
 use crate::shard::{Fact, HostRow};
 use crate::stats::Counters;
 use crate::store::{Batch, Store, Table};
@@ -107,6 +109,8 @@ pub struct Found {
     pub tail: Tail,
     /// Addresses that widened the scope.
     pub widened: Vec<String>,
+    /// The cookies.txt that was taken last.
+    pub imported: Option<Fingerprint>,
 }
 
 /// Reads what the store says of a job, before anything is changed.
@@ -127,7 +131,13 @@ pub fn look(store: &dyn Store) -> io::Result<Found> {
         .into_iter()
         .map(|(_, value)| String::from_utf8_lossy(&value).into_owned())
         .collect();
-    Ok(Found { job, tail, widened })
+    let imported = read(IMPORTED_KEY)?.map(|bytes| decode(&bytes)).transpose()?;
+    Ok(Found {
+        job,
+        tail,
+        widened,
+        imported,
+    })
 }
 
 pub(super) fn decode<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> io::Result<T> {
@@ -137,6 +147,29 @@ pub(super) fn decode<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> io::Result<T> 
 pub(super) fn encode<T: Serialize>(value: &T) -> Vec<u8> {
     #[expect(clippy::expect_used, reason = "plain data always encodes")]
     postcard::to_stdvec(value).expect("a row encodes")
+}
+
+/// The cookies of the job so far.
+///
+/// # Errors
+/// If the store cannot be read, or a row is not what this version writes.
+pub fn cookies(store: &dyn Store) -> io::Result<Jar> {
+    const AT_ONCE: usize = 1_000;
+    let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
+    let mut jar = Jar::default();
+    let mut after = Vec::new();
+    loop {
+        let rows = store.range(Table::Cookies, &after, false, &[], AT_ONCE)?;
+        for (site, row) in &rows {
+            let site = String::from_utf8_lossy(site);
+            jar.load(&site, row)
+                .map_err(|error| invalid(format!("cookies of {site}: {error}")))?;
+        }
+        match rows.last() {
+            Some((site, _)) if rows.len() == AT_ONCE => after.clone_from(site),
+            _ => return Ok(jar),
+        }
+    }
 }
 
 /// Hosts in order of their ids, each with whether the queue holds rows of it.

@@ -10,19 +10,6 @@ use crate::frontier::{Asked, HostId, Item, Path, Place};
 use crate::stats::{Delta, LinkCounts};
 use crate::url::CrawlUrl;
 
-/// A redirect back to a page of its own chain is followed if it makes a request that the chain has not made: the same
-/// page spelled otherwise (`/a` leads to `/a/`, where the two are one page), or with other cookies. Without that the
-/// page itself would never be asked for. The request is added to the chain.
-fn comes_back_otherwise(chain: &mut Vec<Asked>, target: &CrawlUrl) -> bool {
-    let asked = Asked::of(target, None);
-    let other = chain.iter().any(|before| before.page == asked.page)
-        && chain.iter().all(|before| before.request != asked.request);
-    if other {
-        chain.push(asked);
-    }
-    other
-}
-
 impl Shard {
     /// Offers the seeds, in order: the first fact of a job.
     pub fn offer_seeds(&mut self, seeds: Vec<Link>, counts: LinkCounts, now: Time) -> Fact {
@@ -38,7 +25,7 @@ impl Shard {
         fact: &mut Fact,
         mut links: Vec<Link>,
         counts: LinkCounts,
-        from: Option<&Item>,
+        from: Option<(&Item, Option<&str>)>,
         now: Time,
     ) {
         fact.delta.links = counts;
@@ -53,13 +40,14 @@ impl Shard {
         self.seen.insert_batch(&prints, &mut flags);
         let mut changed = Vec::new();
         // requests that the chain of redirects up to here has made, and those it makes now
-        let mut chain = from.map(|item| item.path.chain.clone()).unwrap_or_default();
-        chain.extend(from.map(|item| Asked::of(&item.url, None)));
+        let mut chain = from.map(|(item, _)| item.path.chain.clone()).unwrap_or_default();
+        chain.extend(from.map(|(item, cookie)| Asked::of(&item.url, cookie)));
+        let from = from.map(|(item, _)| item);
         let made = chain.len();
         for (link, new) in links.into_iter().zip(&flags) {
             if *new {
                 fact.prints.push(link.print);
-            } else if !(link.kind == LinkKind::Redirect && comes_back_otherwise(&mut chain, &link.url)) {
+            } else if !(link.kind == LinkKind::Redirect && self.comes_back_otherwise(&mut chain, &link.url, now)) {
                 fact.delta.links.seen += 1;
                 continue;
             }
@@ -90,6 +78,19 @@ impl Shard {
             let row = self.host(id).row();
             fact.hosts.push((id, row));
         }
+    }
+
+    /// A redirect back to a page of its own chain is followed if it makes a request that the chain has not made: the same
+    /// page spelled otherwise (`/a` leads to `/a/`, where the two are one page), or with other cookies. Without that the
+    /// page itself would never be asked for. The request is added to the chain.
+    fn comes_back_otherwise(&self, chain: &mut Vec<Asked>, target: &CrawlUrl, now: Time) -> bool {
+        let asked = Asked::of(target, self.cookie(target, now).as_deref());
+        let other = chain.iter().any(|before| before.page == asked.page)
+            && chain.iter().all(|before| before.request != asked.request);
+        if other {
+            chain.push(asked);
+        }
+        other
     }
 
     pub(super) fn host_of(&mut self, url: &CrawlUrl, delta: &mut Delta, now: Time) -> HostId {

@@ -23,12 +23,13 @@ use host::{Access, Host, Mood, ROBOTS_PRECLUDED, ROBOTS_UNREACHABLE};
 pub use host::{HostRow, ROBOTS_LIFE, Retired, StoredAccess};
 
 use crate::clock::Time;
+use crate::cookies::Jar;
 use crate::frontier::ready::Ready;
 use crate::frontier::{HostId, Item, Place};
 use crate::politeness::{self, GlobalPace, Patience};
 use crate::seen::SeenSet;
 use crate::stats::Settled;
-use crate::url::Scheme;
+use crate::url::{CrawlUrl, Scheme};
 
 /// Items of all queues kept in memory, at most (about 300 bytes each).
 pub const WINDOW_ITEMS: usize = 100_000;
@@ -117,6 +118,8 @@ pub struct Shard {
     /// After a resume no host is asked before this time: the run before may have asked it a moment ago.
     hold_until: Time,
     new_flags: Vec<bool>,
+    /// The cookies, if they are kept.
+    jar: Option<Jar>,
 }
 
 impl Shard {
@@ -143,7 +146,13 @@ impl Shard {
             robots_order: std::collections::VecDeque::new(),
             hold_until,
             new_flags: Vec::new(),
+            jar: None,
         }
+    }
+
+    /// Keeps and sends cookies from now on, beginning with these.
+    pub fn keep_cookies(&mut self, jar: Jar) {
+        self.jar = Some(jar);
     }
 
     /// Takes in a host of an earlier run, in order of their ids. It is held its own delay first, and not longer than
@@ -357,13 +366,20 @@ impl Shard {
             self.schedule(id);
         }
         self.in_flight += 1;
-        let host = id;
-        Some(Next::Start(Box::new(Work {
-            host,
+        let mut work = Work {
+            host: id,
             what,
+            cookie: None,
             gap_us,
             too_early,
-        })))
+        };
+        work.cookie = self.cookie(work.url(), now);
+        Some(Next::Start(Box::new(work)))
+    }
+
+    /// The `Cookie` header of a request.
+    fn cookie(&self, url: &CrawlUrl, now: Time) -> Option<String> {
+        self.jar.as_ref()?.header(url, now)
     }
 
     fn delay(&mut self, id: HostId) -> Duration {

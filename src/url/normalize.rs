@@ -8,6 +8,7 @@ use super::base::Base;
 use super::canonical::{self, Parts};
 use super::identity::Identity;
 use super::rules;
+use super::suffix;
 use super::whatwg::Parsed;
 
 /// The longest address that is crawled, in bytes of its parsed form.
@@ -268,14 +269,7 @@ impl CrawlUrl {
     /// single labels, public suffixes). Without the dot that may end a host.
     #[must_use]
     pub fn registrable_domain(&self) -> &str {
-        let host = self.host();
-        let name = host.strip_suffix('.').unwrap_or(host);
-        let is_address = name.starts_with('[') || name.rsplit('.').next().is_some_and(starts_with_digit);
-        if is_address {
-            name
-        } else {
-            psl::domain_str(name).unwrap_or(name)
-        }
+        suffix::registrable_domain(self.host())
     }
 
     fn part(&self, start: usize, end: u16) -> &str {
@@ -312,12 +306,6 @@ pub(super) fn host_start(scheme: Scheme) -> usize {
 fn offset(at: usize) -> u16 {
     // an address is at most MAX_URL_BYTES long; a robots.txt is as long as its origin and 11 bytes more
     u16::try_from(at).unwrap_or(u16::MAX)
-}
-
-/// In a host that is a domain, a last label that starts with a digit would have made it an IPv4 address or invalid,
-/// except for labels such as `1a`, which no public suffix has.
-fn starts_with_digit(label: &str) -> bool {
-    label.starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// Drops the line and paragraph separators of Unicode around an address. They come from pasting; the standard would

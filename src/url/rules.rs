@@ -7,6 +7,7 @@
 use super::canonical;
 use super::identity::Rules;
 use super::session;
+use super::suffix;
 
 /// Parameters that only say where a visitor came from. A `*` at the end stands for any further letters.
 const TRACKING: &[&str] = &[
@@ -166,7 +167,7 @@ fn without_www(authority: &str) -> &str {
     let mut rest = authority;
     while let Some(shorter) = rest.strip_prefix("www.") {
         let host = shorter.split(':').next().unwrap_or_default();
-        if host.starts_with('.') || psl::domain_str(host).is_none() {
+        if host.starts_with('.') || !suffix::can_be_registered(host) {
             break;
         }
         rest = shorter;

@@ -40,7 +40,6 @@ const NOT_YET: &[(&str, &str)] = &[
         "fr-two-names-one-ip",
         "--delay-per-address: one gap for all names on an address",
     ),
-    ("redir-cookie-self", "a cookie jar that can be switched on"),
     ("sm-entity-bomb", SITEMAPS),
     ("sm-foreign-loc", SITEMAPS),
     ("sm-gzip-three-ways", SITEMAPS),
