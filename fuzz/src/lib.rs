@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use crawler::archive::{member, read};
 use crawler::config::load::load_text;
-use crawler::extract::{self, charset, css, headers, mime, srcset};
+use crawler::extract::{self, charset, css, directives, headers, mime, srcset};
 use crawler::fetch::decode;
 use crawler::frontier::Item;
 use crawler::hash::{Fingerprint, HashKey};
@@ -153,7 +153,7 @@ pub fn headers(data: &[u8]) {
         assert!(value.contains(link.target));
     }
     let _ = headers::refresh(&value);
-    let _ = headers::Robots::of(&value);
+    let _ = directives::Directives::of(&value, "crawler");
     let _ = politeness::http_date(&value);
     let _ = politeness::retry_after(data, crawler::clock::Time(1_800_000_000_000_000));
 }

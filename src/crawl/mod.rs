@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use crate::checkpoint;
 use crate::clock::Time;
 use crate::config::Config;
+use crate::cookies::txt::Imported;
 use crate::disk::{Disk, Folder};
 use crate::extract::fields::Fields;
 use crate::fetch::Fetcher;
@@ -160,15 +161,25 @@ impl From<ledger::WriteError> for CrawlError {
 }
 
 /// A crawl without its doors to the outside: what stays the same whatever it fetches from and writes to.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of its own that a user sets"
+)]
 pub struct Plan {
     /// Pace, robots, retries.
     pub shard: shard::Settings,
     /// Requests in flight.
     pub concurrency: usize,
+    /// What counts as one page; the seeds are parsed under it.
+    pub identity: Identity,
     /// The seeds in order.
     pub seeds: Vec<CrawlUrl>,
     /// The scope without the seeds.
     pub scope: Scope,
+    /// Keep cookies and send them.
+    pub keep_cookies: bool,
+    /// Cookies that a person gave.
+    pub cookies: Option<Imported>,
     /// Follow page requisites.
     pub requisites: bool,
     /// Leave links that say `nofollow`, or whose page says so.
@@ -216,11 +227,12 @@ pub struct Doors<F> {
 pub async fn run(
     config: &Config,
     seeds: &[CrawlUrl],
+    cookies: Option<Imported>,
     job: &FilePath,
     view: watch::Sender<Option<Snapshot>>,
     stop: watch::Receiver<Option<i32>>,
 ) -> Result<Outcome, CrawlError> {
-    let plan = start::plan(config, seeds, job)?;
+    let plan = start::plan(config, seeds, cookies, job)?;
     let store = Fjall::open(&job.join("state/store")).map_err(|source| {
         use std::io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
         // anything else is wrong with the store's own files
@@ -298,7 +310,7 @@ pub async fn crawl<F: Fetcher>(
         anchor: now,
         started: Instant::now(),
     };
-    let identity = Identity::default();
+    let identity = plan.identity.clone();
     let found = ledger::look(store.as_ref())
         .map_err(|error| CrawlError::State(format!("state/store: {error}; start over beside it with --fresh")))?;
     ledger::check(disk.as_ref(), &found).map_err(|error| {
@@ -320,6 +332,14 @@ pub async fn crawl<F: Fetcher>(
             scope.add_seed(&url);
         }
     }
+    let jar = if plan.keep_cookies {
+        let jar = ledger::cookies(store.as_ref());
+        Some(
+            jar.map_err(|error| CrawlError::State(format!("state/store: {error}; start over beside it with --fresh")))?,
+        )
+    } else {
+        None
+    };
     let mut ledger = Box::new(Ledger::open(
         store,
         Arc::clone(&disk),
@@ -333,6 +353,14 @@ pub async fn crawl<F: Fetcher>(
             tail.started = now;
         }
     });
+    if let Some(mut jar) = jar {
+        // the same file again says nothing new: sites may have changed its cookies since
+        if let Some(file) = plan.cookies.filter(|file| found.imported != Some(file.print)) {
+            ledger.keep_cookies(&jar.import(file.cookies, now));
+            ledger.cookies_imported(file.print);
+        }
+        shard.keep_cookies(jar);
+    }
     ledger.sync_tail()?;
     let before = ledger.tail().clone();
     shard.durable(0);
@@ -350,6 +378,7 @@ pub async fn crawl<F: Fetcher>(
         max_decoded: plan.max_decoded,
         agent: plan.shard.agent.clone(),
         fields: plan.fields,
+        cookies: plan.keep_cookies,
     };
     let admitted = before.admitted / crate::hash::Fingerprint::BYTES as u64;
     let parts = Crawl {
@@ -375,10 +404,15 @@ pub async fn crawl<F: Fetcher>(
 
 fn job_row(found: &Found, identity: &Identity) -> Result<JobRow, CrawlError> {
     match &found.job {
-        Some(job) if job.identity != *identity => Err(CrawlError::State(format!(
+        Some(job) if job.identity.version != identity.version => Err(CrawlError::State(format!(
             "the job was made with version {} of the rules that tell two URLs apart, this program has version {}; \
              finish it with the program that began it, or start over beside it with --fresh",
             job.identity.version, identity.version
+        ))),
+        Some(job) if job.identity.rules != identity.rules => Err(CrawlError::Usage(format!(
+            "the job was begun with other rules for what counts as one page ({}; now: {}): its seen-set and this run \
+             would not agree; go on with the settings of the job, or start over beside it with --fresh",
+            job.identity.rules, identity.rules
         ))),
         Some(job) => Ok(job.clone()),
         None => {
@@ -407,7 +441,7 @@ fn make_shard(
             "state: {error}; nothing was changed; start over beside it with --fresh"
         ))
     };
-    let restored = checkpoint::restore(disk, job.key, job.identity.version, plan.seen, plan.seen_size, admitted);
+    let restored = checkpoint::restore(disk, job.key, job.identity.stamp(), plan.seen, plan.seen_size, admitted);
     let restored = restored.map_err(|error| match error.kind() {
         std::io::ErrorKind::InvalidInput | std::io::ErrorKind::OutOfMemory => CrawlError::Usage(format!(
             "no filter for --capacity {} at --fp-rate {}: {error}",

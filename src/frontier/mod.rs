@@ -10,6 +10,7 @@ pub mod ready;
 use serde::{Deserialize, Serialize};
 
 use crate::extract::LinkKind;
+use crate::hash::HashKey;
 use crate::url::{CrawlUrl, Identity, Reject};
 
 /// A host's number: handed out in order of first admission, never reused within a job.
@@ -92,6 +93,33 @@ pub struct Path {
     pub seed: Option<u64>,
     /// Requests that were made for it.
     pub tries: u8,
+    /// The requests of the redirects up to here, the first one first; empty unless a redirect led here.
+    #[serde(skip)]
+    pub chain: Vec<Asked>,
+}
+
+/// A request of a chain of redirects, remembered so that the chain may come back to a page by another request and
+/// never by the same one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// Stands for the page's identity.
+    pub page: u64,
+    /// Stands for what was sent: the address as spelled, and the cookies.
+    pub request: u64,
+}
+
+impl Asked {
+    /// Of a request of `url` with this `Cookie` header. The hash has no secret: who makes two requests look alike on
+    /// purpose only ends a chain of redirects of their own.
+    #[must_use]
+    pub fn of(url: &CrawlUrl, cookie: Option<&str>) -> Self {
+        let key = HashKey([0; 16]);
+        let sent = format!("{}\n{}", url.href(), cookie.unwrap_or_default());
+        Self {
+            page: key.fingerprint(url.canonical().as_bytes()).high,
+            request: key.fingerprint(sent.as_bytes()).high,
+        }
+    }
 }
 
 /// Hop letters kept of a path; Heritrix shows as many.
@@ -111,6 +139,7 @@ impl Path {
             outside: false,
             seed: Some(number),
             tries: 0,
+            chain: Vec::new(),
         }
     }
 
@@ -123,10 +152,13 @@ impl Path {
 }
 
 impl Item {
-    /// The row as stored.
+    /// The row as stored: address and path; then the chain of redirects, if there is one.
     #[must_use]
     pub fn to_row(&self) -> Vec<u8> {
-        let row = postcard::to_stdvec(&(self.url.href(), &self.path));
+        let row = match self.path.chain.as_slice() {
+            [] => postcard::to_stdvec(&(self.url.href(), &self.path)),
+            chain => postcard::to_stdvec(&(self.url.href(), &self.path, chain)),
+        };
         #[expect(clippy::expect_used, reason = "plain data always encodes")]
         row.expect("a row encodes")
     }
@@ -136,7 +168,11 @@ impl Item {
     /// # Errors
     /// What is wrong with the bytes.
     pub fn from_row(bytes: &[u8], identity: &Identity) -> Result<Self, String> {
-        let (href, path): (String, Path) = postcard::from_bytes(bytes).map_err(|error| error.to_string())?;
+        let failed = |error: postcard::Error| error.to_string();
+        let ((href, mut path), chain): ((String, Path), _) = postcard::take_from_bytes(bytes).map_err(failed)?;
+        if !chain.is_empty() {
+            path.chain = postcard::from_bytes(chain).map_err(failed)?;
+        }
         let url = CrawlUrl::parse(&href, identity).map_err(|reject: Reject| format!("{href}: {reject}"))?;
         Ok(Self { url, path })
     }
@@ -176,6 +212,23 @@ mod tests {
             assert_eq!(Place::from_row_key(&place.row_key(9)), Some((9, place)));
         }
         assert_eq!(Place::from_row_key(b"short"), None);
+    }
+
+    #[test]
+    fn rows_come_back_with_and_without_a_chain() {
+        let identity = Identity::default();
+        let url = CrawlUrl::parse("http://h/a", &identity).unwrap();
+        let mut item = Item {
+            url: url.clone(),
+            path: Path::seed(7),
+        };
+        assert_eq!(Item::from_row(&item.to_row(), &identity), Ok(item.clone()));
+        item.path.chain = vec![Asked::of(&url, None), Asked::of(&url, Some("a=1"))];
+        assert_eq!(item.path.chain[0].page, item.path.chain[1].page);
+        assert_ne!(item.path.chain[0].request, item.path.chain[1].request);
+        let row = item.to_row();
+        assert_eq!(Item::from_row(&row, &identity), Ok(item));
+        assert!(Item::from_row(&row[..row.len() - 1], &identity).is_err());
     }
 
     #[test]

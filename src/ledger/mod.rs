@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use crate::archive::warc::{Original, WarcInfo};
 use crate::clock::Time;
+use crate::cookies::Change;
 use crate::disk::Disk;
 use crate::frontier::queue::{REFILL_ROWS, Rows};
 use crate::frontier::{HostId, Item, Place};
@@ -27,7 +28,7 @@ use crate::store::{Batch, Store, Table};
 use crate::url::{Identity, Scheme};
 pub use check::check;
 use held::Held;
-pub use row::{Entry, Found, JobRow, LogEntry, Tail, hosts, look};
+pub use row::{Entry, Found, JobRow, LogEntry, Tail, cookies, hosts, look};
 use row::{decode, encode};
 
 /// Time between two syncs, at most, while there is something to sync.
@@ -46,6 +47,8 @@ pub const PAGES: &str = "pages.jsonl";
 
 const TAIL_KEY: &[u8] = b"tail";
 const JOB_KEY: &[u8] = b"job";
+const RULES_KEY: &[u8] = b"rules";
+const IMPORTED_KEY: &[u8] = b"cookies.txt";
 const SEED_PREFIX: &[u8] = b"seed/";
 const WIDEN_PREFIX: &[u8] = b"widen/";
 
@@ -149,7 +152,7 @@ impl Ledger {
         };
         let mut batch = Batch::default();
         if found.job.is_none() {
-            batch.put(Table::Meta, JOB_KEY, encode(job));
+            job.put(&mut batch);
         }
         let mut ledger = Self {
             store,
@@ -255,6 +258,21 @@ impl Ledger {
         }
     }
 
+    /// Adds changed rows of cookies to the batch.
+    pub fn keep_cookies(&mut self, changes: &[Change]) {
+        for (site, row) in changes {
+            match row {
+                Some(row) => self.batch.put(Table::Cookies, site.as_bytes(), row.clone()),
+                None => self.batch.remove(Table::Cookies, site.as_bytes()),
+            }
+        }
+    }
+
+    /// Notes that a cookies.txt was taken, in the batch that holds its cookies.
+    pub fn cookies_imported(&mut self, file: Fingerprint) {
+        self.batch.put(Table::Meta, IMPORTED_KEY, encode(&file));
+    }
+
     fn batch_fact(&mut self, fact: &Fact) {
         for (host, place, row) in &fact.put {
             self.tail.next_sequence = self.tail.next_sequence.max(place.sequence + 1);
@@ -273,6 +291,7 @@ impl Ledger {
             self.batch
                 .put(Table::Robots, &robots_key(*host, *scheme), bytes.clone());
         }
+        self.keep_cookies(&fact.cookies);
         if let Some((number, result)) = &fact.seed {
             self.batch
                 .put(Table::Meta, &numbered(SEED_PREFIX, *number), encode(result));

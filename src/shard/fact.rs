@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use super::host::HostRow;
+use crate::cookies::Change;
 use crate::extract::LinkKind;
 use crate::frontier::{HostId, Item, Place};
 use crate::hash::Fingerprint;
@@ -21,6 +22,8 @@ pub struct Work {
     pub what: What,
     /// Which way to go.
     pub way: Way,
+    /// The `Cookie` header that goes with it.
+    pub cookie: Option<String>,
     /// Time since the end of the host's previous response in this run, microseconds.
     pub gap_us: Option<u64>,
     /// That time is shorter than the host is owed. Never true; looked at so that a defect shows in the report.
@@ -177,6 +180,8 @@ pub struct Done {
     pub links_dropped: u64,
     /// For a robots.txt.
     pub robots: Option<RobotsBody>,
+    /// The `Set-Cookie` headers of the answer, in order, if cookies are kept.
+    pub set_cookies: Vec<String>,
 }
 
 impl Done {
@@ -192,6 +197,7 @@ impl Done {
             counts: LinkCounts::default(),
             links_dropped: 0,
             robots: None,
+            set_cookies: Vec::new(),
         }
     }
 }
@@ -222,6 +228,8 @@ pub struct Fact {
     pub hosts: Vec<(HostId, HostRow)>,
     /// A robots.txt to be kept.
     pub robots: Option<(HostId, Scheme, Vec<u8>)>,
+    /// Rows of sites whose cookies changed.
+    pub cookies: Vec<Change>,
     /// What came of a seed.
     pub seed: Option<(u64, SeedResult)>,
     /// The seeds have been offered.

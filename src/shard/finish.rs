@@ -55,15 +55,21 @@ impl Shard {
             counts,
             links_dropped,
             robots,
+            set_cookies,
         } = done;
+        let mut fact = self.new_fact();
+        if let Some(jar) = &mut self.jar {
+            // before the links: where this answer redirects to is asked for with what it set
+            fact.cookies = jar.receive(work.url(), &set_cookies, now);
+        }
         let Work {
             host: id,
             what,
             way,
+            cookie,
             gap_us,
             too_early,
         } = work;
-        let mut fact = self.new_fact();
         if matches!(what, What::Address(_)) {
             self.in_flight -= 1;
             self.host(id).in_flight -= 1;
@@ -83,7 +89,18 @@ impl Shard {
         match what {
             What::Page { place, item } => {
                 self.change_mood(id, health, &end, &mut fact);
-                self.settle_page(id, place, item, &end, health, &mut fact, links, counts, now);
+                self.settle_page(
+                    id,
+                    place,
+                    item,
+                    &end,
+                    health,
+                    &mut fact,
+                    links,
+                    counts,
+                    cookie.as_deref(),
+                    now,
+                );
             }
             What::Robots(errand) => {
                 self.settle_robots(id, &errand, &end, robots, &mut fact, at);
@@ -162,6 +179,7 @@ impl Shard {
         fact: &mut Fact,
         links: Vec<super::Link>,
         counts: crate::stats::LinkCounts,
+        cookie: Option<&str>,
         now: Time,
     ) {
         self.host(id).queue.settled(place);
@@ -188,7 +206,7 @@ impl Shard {
                     .iter()
                     .find(|link| link.seed.is_some() && link.url.host_key() != item.url.host_key())
                     .map(|link| link.url.href().to_owned());
-                self.admit(fact, links, counts, Some(&item), now);
+                self.admit(fact, links, counts, Some((&item, cookie)), now);
             }
             End::Found(_) => {}
             End::Failed { reason, detail, .. } => {

@@ -26,12 +26,13 @@ use host::{Access, Host, Mood, ROBOTS_PRECLUDED, ROBOTS_UNREACHABLE};
 pub use host::{HostRow, ROBOTS_LIFE, Retired, StoredAccess};
 
 use crate::clock::Time;
+use crate::cookies::Jar;
 use crate::frontier::ready::Ready;
 use crate::frontier::{HostId, Item, Place};
 use crate::politeness::{self, GlobalPace, Patience};
 use crate::seen::SeenSet;
 use crate::stats::Settled;
-use crate::url::Scheme;
+use crate::url::{CrawlUrl, Scheme};
 
 /// Items of all queues kept in memory, at most (about 300 bytes each).
 pub const WINDOW_ITEMS: usize = 100_000;
@@ -124,6 +125,8 @@ pub struct Shard {
     /// The hosts by address, if names that share one share its gap.
     groups: Groups,
     new_flags: Vec<bool>,
+    /// The cookies, if they are kept.
+    jar: Option<Jar>,
 }
 
 impl Shard {
@@ -151,7 +154,13 @@ impl Shard {
             hold_until,
             groups: Groups::new(),
             new_flags: Vec::new(),
+            jar: None,
         }
+    }
+
+    /// Keeps and sends cookies from now on, beginning with these.
+    pub fn keep_cookies(&mut self, jar: Jar) {
+        self.jar = Some(jar);
     }
 
     /// Takes in a host of an earlier run, in order of their ids. It is held its own delay first, and not longer than
@@ -389,13 +398,21 @@ impl Shard {
         } else {
             (Way::Any, false)
         };
-        Some(Next::Start(Box::new(Work {
+        let mut work = Work {
             host: id,
             what,
             way,
+            cookie: None,
             gap_us,
             too_early: too_early || too_early_for_others,
-        })))
+        };
+        work.cookie = self.cookie(work.url(), now);
+        Some(Next::Start(Box::new(work)))
+    }
+
+    /// The `Cookie` header of a request.
+    fn cookie(&self, url: &CrawlUrl, now: Time) -> Option<String> {
+        self.jar.as_ref()?.header(url, now)
     }
 
     fn delay(&mut self, id: HostId) -> Duration {

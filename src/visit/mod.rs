@@ -41,6 +41,8 @@ pub struct Settings {
     pub agent: String,
     /// Fields for pages.jsonl.
     pub fields: Option<Fields>,
+    /// Hand the cookies of answers to the shard.
+    pub cookies: bool,
 }
 
 /// A finished visit.
@@ -86,6 +88,7 @@ pub async fn visit<F: Fetcher>(
             url: work.url().clone(),
             via,
             to: work.way.address(),
+            cookie: work.cookie.clone(),
         })
         .await;
     let took = began.elapsed();
@@ -201,6 +204,11 @@ fn answered(work: Work, response: &Response, at: Time, settings: &Settings) -> V
             counts: reading.judged.counts,
             links_dropped: reading.links_dropped,
             robots: reading.robots,
+            set_cookies: if settings.cookies {
+                set_cookies(response)
+            } else {
+                Vec::new()
+            },
             ..Done::new(work, reading.end, at)
         },
         members: reading.members,
@@ -208,6 +216,15 @@ fn answered(work: Work, response: &Response, at: Time, settings: &Settings) -> V
         page: reading.page,
         address: reading.address,
     }
+}
+
+/// The `Set-Cookie` headers of an answer. One that is not UTF-8 is left out: it could not be sent back as it came.
+fn set_cookies(response: &Response) -> Vec<String> {
+    let lines = response.header_all("set-cookie");
+    lines
+        .filter_map(|line| std::str::from_utf8(line).ok())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Runs what reads bytes that a stranger sent. Should it ever panic, one page is lost and named, and the crawl goes on.

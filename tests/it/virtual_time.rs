@@ -29,6 +29,9 @@ use crawler::store::{Batch, MemoryStore, Row, Store, Table};
 use crawler::url::{CrawlUrl, Identity};
 use tokio::sync::{Notify, watch};
 
+/// Sent by the pages of hosts that ask for a cookie, and by nothing else.
+const LOG_IN: u16 = 303;
+
 /// A small generator, so that a schedule is one number.
 #[derive(Clone)]
 struct Dice(u64);
@@ -54,6 +57,7 @@ const SLOW_HOST_DELAY: Duration = Duration::from_millis(1_500);
 
 /// Pages `0..pages` spread over hosts; links, statuses and robots.txt follow from the numbers.
 #[derive(Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a trait of its own")]
 struct Web {
     seed: u64,
     pages: u64,
@@ -66,6 +70,8 @@ struct Web {
     factor: u32,
     /// `--delay-per-address`; the hosts with even numbers share an address.
     per_address: bool,
+    /// A page answers who has no cookie of its host with one, and with a redirect to itself.
+    members: bool,
     log: Arc<Mutex<Vec<Visit>>>,
     tries: Arc<Mutex<BTreeMap<String, u32>>>,
     /// The process that asks is dead: what it still does in memory never leaves the machine.
@@ -166,7 +172,7 @@ impl Web {
         self.anchor + self.started.elapsed()
     }
 
-    fn answer(&self, url: &CrawlUrl) -> (u16, Vec<(String, Vec<u8>)>, String) {
+    fn answer(&self, url: &CrawlUrl, cookie: Option<&str>) -> (u16, Vec<(String, Vec<u8>)>, String) {
         let html = vec![("content-type".to_owned(), b"text/html".to_vec())];
         let moved_to = match url.host() {
             "h0.test" if self.moved => Some("http://moved.test/h0/robots.txt"),
@@ -190,6 +196,13 @@ impl Web {
             }
             let delay = if host == "h0.test" { "Crawl-delay: 1.5\n" } else { "" };
             return (200, Vec::new(), format!("User-agent: *\n{delay}{rules}"));
+        }
+        if self.members && cookie != Some("member=1") {
+            let headers = vec![
+                ("location".to_owned(), url.href().into()),
+                ("set-cookie".to_owned(), b"member=1; Path=/; Max-Age=99999".to_vec()),
+            ];
+            return (LOG_IN, headers, String::new());
         }
         let page: u64 = url.path().trim_start_matches("/p").parse().unwrap_or(0);
         if Self::is_shy(page) {
@@ -250,7 +263,7 @@ impl Fetcher for Web {
             });
         }
         self.log.lock().unwrap()[number].answered = true;
-        let (status, headers, body) = self.answer(&url);
+        let (status, headers, body) = self.answer(&url, request.cookie.as_deref());
         let mut head = format!("HTTP/1.1 {status} X\r\n").into_bytes();
         for (name, value) in &headers {
             head.extend([name.as_bytes(), b": ", value, b"\r\n"].concat());
@@ -433,11 +446,14 @@ fn plan(dice: &mut Dice, seeds: &[&str]) -> Plan {
             per_address: false,
         },
         concurrency: usize::try_from(1 + dice.below(8)).unwrap(),
+        identity: identity.clone(),
         seeds: seeds
             .iter()
             .map(|seed| CrawlUrl::parse(seed, &identity).unwrap())
             .collect(),
         scope: Scope::new(ScopeKind::Any, &[], &[], None).unwrap(),
+        keep_cookies: true,
+        cookies: None,
         requisites: true,
         obey_nofollow: false,
         obey_noindex: false,
@@ -528,8 +544,9 @@ fn run(plan: Plan, web: &Web, disk: Memory, store: MemoryStore, start: Time, dea
     }
 }
 
-fn archived(disk: &Memory) -> Vec<String> {
-    let mut urls = Vec::new();
+/// What is archived: pages, and the redirects that set a cookie.
+fn archived(disk: &Memory) -> (Vec<String>, Vec<String>) {
+    let (mut urls, mut log_ins) = (Vec::new(), Vec::new());
     for name in disk.list("archive").unwrap() {
         assert!(name.strip_suffix(".open").is_none(), "{name} is not closed");
         let bytes = disk.bytes(&format!("archive/{name}")).unwrap();
@@ -537,11 +554,13 @@ fn archived(disk: &Memory) -> Vec<String> {
             let record = record.unwrap_or_else(|damage| panic!("{name}: {damage:?}"));
             assert!(record.wrong_digests().is_empty(), "{name}: digests");
             if matches!(record.kind(), "response" | "revisit") {
-                urls.push(record.header("WARC-Target-URI").unwrap().to_owned());
+                let url = record.header("WARC-Target-URI").unwrap().to_owned();
+                let is_log_in = record.block.starts_with(format!("HTTP/1.1 {LOG_IN}").as_bytes());
+                if is_log_in { &mut log_ins } else { &mut urls }.push(url);
             }
         }
     }
-    urls
+    (urls, log_ins)
 }
 
 /// The smallest room between requests, as the web saw it, against what each host was owed: one at a time from end to
@@ -614,6 +633,7 @@ fn play(schedule: u64) -> usize {
         lost: false,
         factor: 0,
         per_address: false,
+        members: false,
         log: Arc::default(),
         tries: Arc::default(),
         dead: Arc::default(),
@@ -626,6 +646,7 @@ fn play(schedule: u64) -> usize {
             runtime.block_on(async { tokio::time::Instant::now() })
         },
     };
+    web.members = dice.below(3) == 0;
     web.lost = web.hosts > 1 && dice.below(4) == 0;
     let context = format!("schedule {schedule}");
     let (mut disk, mut store) = (Memory::default(), MemoryStore::default());
@@ -672,7 +693,7 @@ fn play(schedule: u64) -> usize {
         }
         deaths += 1;
     }
-    let urls = archived(&disk);
+    let (urls, log_ins) = archived(&disk);
     let pages: Vec<&String> = urls.iter().filter(|url| !url.ends_with("/robots.txt")).collect();
     let once: BTreeSet<String> = pages.iter().map(|url| (*url).clone()).collect();
     let reachable = web.reachable();
@@ -683,6 +704,13 @@ fn play(schedule: u64) -> usize {
         "{context}: missing {missing:?}, extra {extra:?}"
     );
     assert_eq!(pages.len(), once.len(), "{context}: a page is archived twice");
+    // a host's cookie is durable with the answer that set it: whatever was killed, nobody is asked for it twice
+    let hosts: BTreeSet<&str> = log_ins.iter().map(|url| url.rsplit_once('/').unwrap().0).collect();
+    assert!(
+        per_host > 1 || hosts.len() == log_ins.len(),
+        "{context}: a cookie was lost: {log_ins:?}"
+    );
+    assert_eq!(hosts.is_empty(), !web.members || reachable.is_empty(), "{context}");
     check_politeness(&web.log.lock().unwrap(), per_host, web.factor, &context);
     if web.per_address {
         check_addresses(&web.log.lock().unwrap(), per_host, web.factor, &context);
