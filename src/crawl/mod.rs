@@ -6,6 +6,7 @@ mod end;
 mod filter;
 mod grow;
 mod keep;
+mod restore;
 mod start;
 mod usage;
 
@@ -16,7 +17,6 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::checkpoint;
 use crate::clock::Time;
 use crate::config::Config;
 use crate::cookies::txt::Imported;
@@ -24,11 +24,10 @@ use crate::disk::{Disk, Folder};
 use crate::extract::fields::Fields;
 use crate::fetch::Fetcher;
 use crate::fetch::http::HttpFetcher;
-use crate::hash::HashKey;
-use crate::ledger::{self, ArchiveSettings, Found, JobRow, Ledger, Tail};
+use crate::ledger::{self, ArchiveSettings, Ledger, Tail};
 use crate::scope::Scope;
 use crate::seen::{Account, Kind};
-use crate::shard::{self, SeedResult, Shard};
+use crate::shard::{self, SeedResult};
 use crate::stats::Counters;
 use crate::store::{Fjall, Store};
 use crate::url::{CrawlUrl, Identity};
@@ -318,9 +317,9 @@ pub async fn crawl<F: Fetcher>(
             "{error}; the job's state is damaged and nothing was changed; start over beside it with --fresh"
         ))
     })?;
-    let job = job_row(&found, &identity)?;
+    let job = restore::job_row(&found, &identity)?;
     let resumed = found.job.is_some();
-    let mut shard = make_shard(&plan, &found, &job, store.as_ref(), disk.as_ref(), clock, resumed)?;
+    let mut shard = restore::shard(&plan, &found, &job, store.as_ref(), disk.as_ref(), clock, resumed)?;
     let (seeds, counts, numbers) =
         start::seed_links(&plan.seeds, &job.key, &shard, resumed && found.tail.seeds_offered);
     let mut scope = plan.scope.clone();
@@ -332,14 +331,7 @@ pub async fn crawl<F: Fetcher>(
             scope.add_seed(&url);
         }
     }
-    let jar = if plan.keep_cookies {
-        let jar = ledger::cookies(store.as_ref());
-        Some(
-            jar.map_err(|error| CrawlError::State(format!("state/store: {error}; start over beside it with --fresh")))?,
-        )
-    } else {
-        None
-    };
+    let jar = restore::jar(&plan, store.as_ref())?;
     let mut ledger = Box::new(Ledger::open(
         store,
         Arc::clone(&disk),
@@ -400,70 +392,6 @@ pub async fn crawl<F: Fetcher>(
     let offered = (!seeds.is_empty()).then_some((seeds, counts));
     let ended = drive::drive(parts, ledger, place, offered, view, stop).await?;
     outcome(ended, numbers)
-}
-
-fn job_row(found: &Found, identity: &Identity) -> Result<JobRow, CrawlError> {
-    match &found.job {
-        Some(job) if job.identity.version != identity.version => Err(CrawlError::State(format!(
-            "the job was made with version {} of the rules that tell two URLs apart, this program has version {}; \
-             finish it with the program that began it, or start over beside it with --fresh",
-            job.identity.version, identity.version
-        ))),
-        Some(job) if job.identity.rules != identity.rules => Err(CrawlError::Usage(format!(
-            "the job was begun with other rules for what counts as one page ({}; now: {}): its seen-set and this run \
-             would not agree; go on with the settings of the job, or start over beside it with --fresh",
-            job.identity.rules, identity.rules
-        ))),
-        Some(job) => Ok(job.clone()),
-        None => {
-            let key = HashKey::random().map_err(|error| CrawlError::Other(format!("no random key: {error}")))?;
-            Ok(JobRow {
-                key,
-                identity: identity.clone(),
-            })
-        }
-    }
-}
-
-/// The shard as the store has it: the filter from its newest checkpoint and the log, the hosts, each held its delay.
-fn make_shard(
-    plan: &Plan,
-    found: &Found,
-    job: &JobRow,
-    store: &dyn Store,
-    disk: &dyn Disk,
-    clock: Clock,
-    resumed: bool,
-) -> Result<Shard, CrawlError> {
-    let admitted = found.tail.admitted / crate::hash::Fingerprint::BYTES as u64;
-    let state = |error: std::io::Error| {
-        CrawlError::State(format!(
-            "state: {error}; nothing was changed; start over beside it with --fresh"
-        ))
-    };
-    let restored = checkpoint::restore(disk, job.key, job.identity.stamp(), plan.seen, plan.seen_size, admitted);
-    let restored = restored.map_err(|error| match error.kind() {
-        std::io::ErrorKind::InvalidInput | std::io::ErrorKind::OutOfMemory => CrawlError::Usage(format!(
-            "no filter for --capacity {} at --fp-rate {}: {error}",
-            plan.seen_size.0, plan.seen_size.1
-        )),
-        _ => state(error),
-    })?;
-    for note in restored.notes {
-        tracing::warn!("{note}");
-    }
-    if resumed {
-        let capacity = restored.seen.account().capacity;
-        tracing::info!(
-            capacity,
-            "the job's own filter goes on; --capacity and --fp-rate are for new jobs"
-        );
-    }
-    let now = clock.now();
-    let hold_until = if resumed { now + plan.shard.patience.delay } else { now };
-    let mut shard = Shard::new(plan.shard.clone(), restored.seen, found.tail.next_sequence, hold_until);
-    ledger::hosts(store, |row, has_rows| shard.load_host(row, has_rows, now)).map_err(state)?;
-    Ok(shard)
 }
 
 fn outcome(ended: Ended, numbers: Vec<(u64, String)>) -> Result<Outcome, CrawlError> {
