@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 use crawler::archive::{member, read};
 use crawler::config::load::load_text;
+use crawler::extract::directives::Directives;
 use crawler::extract::{self, charset, css, headers, mime, srcset};
 use crawler::fetch::decode;
 use crawler::frontier::Item;
@@ -153,7 +154,10 @@ pub fn headers(data: &[u8]) {
         assert!(value.contains(link.target));
     }
     let _ = headers::refresh(&value);
-    let _ = headers::Robots::of(&value);
+    let said = Directives::of(&value, "crawler");
+    let lower = value.to_ascii_lowercase();
+    assert!(!said.noindex || lower.contains("noindex") || lower.contains("none"));
+    assert!(!said.nofollow || lower.contains("nofollow") || lower.contains("none"));
     let _ = politeness::http_date(&value);
     let _ = politeness::retry_after(data, crawler::clock::Time(1_800_000_000_000_000));
 }

@@ -339,7 +339,7 @@ impl Shard {
         let asked_for = match end {
             End::Answered {
                 retry_after,
-                status: 429 | 500..=599 | 300..=399,
+                status: 403 | 429 | 500..=599 | 300..=399,
                 ..
             } => *retry_after,
             _ => None,

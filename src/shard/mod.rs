@@ -123,6 +123,8 @@ pub struct Shard {
     hold_until: Time,
     /// The hosts by address, if names that share one share its gap.
     groups: Groups,
+    /// Hosts that stand in the lines of their addresses.
+    in_lines: usize,
     new_flags: Vec<bool>,
 }
 
@@ -150,6 +152,7 @@ impl Shard {
             robots_order: std::collections::VecDeque::new(),
             hold_until,
             groups: Groups::new(),
+            in_lines: 0,
             new_flags: Vec::new(),
         }
     }
