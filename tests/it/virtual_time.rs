@@ -22,7 +22,7 @@ use crawler::disk::{Append, Disk, Memory};
 use crawler::fetch::{FetchError, FetchErrorKind, Fetcher, Request, Response};
 use crawler::ledger::ArchiveSettings;
 use crawler::politeness::Patience;
-use crawler::scope::{Scope, ScopeKind};
+use crawler::scope::{Scope, ScopeKind, Sitemaps};
 use crawler::seen::Kind;
 use crawler::shard::Settings;
 use crawler::store::{Batch, MemoryStore, Row, Store, Table};
@@ -431,6 +431,8 @@ fn plan(dice: &mut Dice, seeds: &[&str]) -> Plan {
             retries: 2,
             max_pages_per_host: None,
             per_address: false,
+            sitemaps: Sitemaps::Yes,
+            max_sitemap_urls: u64::MAX,
         },
         concurrency: usize::try_from(1 + dice.below(8)).unwrap(),
         seeds: seeds
