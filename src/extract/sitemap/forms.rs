@@ -28,6 +28,8 @@ pub(super) struct Forms {
     wraps: u32,
     /// Inside `image`, `video` or the like: its own elements are not the entry's.
     inside: Option<&'static str>,
+    /// Other elements that stand open in the entry (`news:news` ...).
+    others: u32,
 }
 
 /// An entry that is not complete yet.
@@ -149,7 +151,7 @@ impl Forms {
             Role::Inside(name) => self.inside = Some(name),
             Role::Link => self.link(form, &prefix, attributes, out, each),
             Role::Media(name) => self.media(attributes, name, out, each),
-            Role::Other => {}
+            Role::Other => self.others = self.others.saturating_add(1),
         }
     }
 
@@ -170,16 +172,21 @@ impl Forms {
                 Role::Entry(_) => self.close_leaf(out, each),
                 _ => {}
             }
+        } else if role == Role::Other {
+            self.others = self.others.saturating_sub(1);
         }
         if matches!(role, Role::Entry(_)) && self.leaf.is_none() {
             self.flush(out, each);
         }
     }
 
-    /// The file has ended. An address that was still open is cut.
+    /// The file has ended. What was still open is cut: an entry counts if its address is whole, unless the end came in
+    /// one of its extensions, where nobody else would count it either.
     pub(super) fn finish(&mut self, out: &mut Out, each: &mut dyn FnMut(Entry<'_>)) {
         self.leaf = None;
-        self.flush(out, each);
+        if self.inside.is_none() && self.others == 0 {
+            self.flush(out, each);
+        }
     }
 
     /// The first element says what the file is.
@@ -310,6 +317,7 @@ impl Forms {
     /// The entry is complete.
     fn flush(&mut self, out: &mut Out, each: &mut dyn FnMut(Entry<'_>)) {
         self.inside = None;
+        self.others = 0;
         let Some(mut entry) = self.entry.take() else { return };
         if entry.loc.is_empty() && !entry.unusable {
             entry.loc = if is_absolute(&entry.own) { entry.own } else { entry.guid };

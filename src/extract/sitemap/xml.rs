@@ -71,6 +71,12 @@ enum TagEnd {
 }
 
 impl Scanner {
+    /// Bytes kept for later.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        self.rest.capacity()
+    }
+
     pub(super) fn feed(&mut self, text: &str, forms: &mut Forms, out: &mut Out, each: &mut dyn FnMut(Entry<'_>)) {
         if self.rest.is_empty() {
             let used = self.scan(text, forms, out, each);
