@@ -342,7 +342,11 @@ impl<F: Fetcher> Loop<'_, F> {
         self.received += fact.delta.received;
         if fact.listed_left > 0 {
             let left = fact.listed_left;
-            tracing::warn!(sitemap = address, left, "--max-sitemap-urls is reached: its other entries are left");
+            tracing::warn!(
+                sitemap = address,
+                left,
+                "--max-sitemap-urls is reached: its other entries are left"
+            );
         }
         let settled = &fact.delta.settled;
         let keep = !matches!(

@@ -96,7 +96,11 @@ mod tests {
     fn read(text: &str) -> Vec<(LinkKind, String)> {
         let mut links = Links::default();
         json(text.as_bytes(), &mut links);
-        links.links.into_iter().map(|link| (link.kind, link.raw.into_owned())).collect()
+        links
+            .links
+            .into_iter()
+            .map(|link| (link.kind, link.raw.into_owned()))
+            .collect()
     }
 
     #[test]

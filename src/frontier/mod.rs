@@ -124,13 +124,18 @@ impl Path {
     /// It is to be read as a sitemap: the last hop, redirects aside, says so.
     #[must_use]
     pub fn is_sitemap(&self) -> bool {
-        self.hops.trim_end_matches(LinkKind::Redirect.letter()).ends_with(LinkKind::Sitemap.letter())
+        self.nesting() > 0
     }
 
-    /// Sitemaps on the way here, this one included.
+    /// Sitemaps in a row up to here, redirects aside.
     #[must_use]
     pub fn nesting(&self) -> usize {
-        self.hops.matches(LinkKind::Sitemap.letter()).count()
+        let hops = self
+            .hops
+            .chars()
+            .rev()
+            .filter(|hop| *hop != LinkKind::Redirect.letter());
+        hops.take_while(|hop| *hop == LinkKind::Sitemap.letter()).count()
     }
 
     /// The hop letters one hop further on.
@@ -224,10 +229,20 @@ mod tests {
             hops: hops.to_owned(),
             ..Path::seed(0)
         };
-        for (hops, is_one, nesting) in
-            [("", false, 0), ("M", true, 1), ("MMR", true, 2), ("ML", false, 1), ("MLER", false, 1), ("LM", true, 1)]
-        {
-            assert_eq!((path(hops).is_sitemap(), path(hops).nesting()), (is_one, nesting), "{hops}");
+        for (hops, is_one, nesting) in [
+            ("", false, 0),
+            ("M", true, 1),
+            ("MMR", true, 2),
+            ("MRMR", true, 2),
+            ("ML", false, 0),
+            ("MLER", false, 0),
+            ("LM", true, 1),
+        ] {
+            assert_eq!(
+                (path(hops).is_sitemap(), path(hops).nesting()),
+                (is_one, nesting),
+                "{hops}"
+            );
         }
     }
 

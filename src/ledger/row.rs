@@ -112,7 +112,10 @@ pub fn look(store: &dyn Store) -> io::Result<Found> {
         .into_iter()
         .map(|(_, value)| String::from_utf8_lossy(&value).into_owned())
         .collect();
-    let listed = read(LISTED_KEY)?.map(|bytes| decode(&bytes)).transpose()?.unwrap_or_default();
+    let listed = read(LISTED_KEY)?
+        .map(|bytes| decode(&bytes))
+        .transpose()?
+        .unwrap_or_default();
     Ok(Found {
         job,
         tail,

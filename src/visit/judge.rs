@@ -487,4 +487,70 @@ mod tests {
                 .is_empty()
         );
     }
+
+    /// The links of a sitemap.
+    fn listing<'a>(raw: &[(&'a str, LinkKind)]) -> Links<'a> {
+        let mut found = links(raw);
+        found.sitemap = Some(crate::extract::sitemap::Summary::default());
+        found
+    }
+
+    #[test]
+    fn what_a_sitemap_lists_must_be_in_scope_and_is_one_hop_further() {
+        let found = listing(&[
+            ("/a", LinkKind::Navigation),
+            ("http://out.test/", LinkKind::Navigation),
+            ("/i.png", LinkKind::Requisite),
+            ("http://out.test/more.xml", LinkKind::Sitemap),
+        ]);
+        let sitemap = page("http://out.test/s.xml", |path| {
+            path.hops = "M".to_owned();
+            path.outside = true;
+        });
+        let judged = judge(true).judge(&page("http://in.test/s.xml", |path| path.hops = "M".to_owned()), &found);
+        let got: Vec<_> = judged
+            .links
+            .iter()
+            .map(|link| (link.url.href(), link.depth, link.outside))
+            .collect();
+        assert_eq!(
+            got,
+            [
+                ("http://in.test/a", 1, false),
+                ("http://in.test/i.png", 1, false),
+                ("http://out.test/more.xml", 0, true)
+            ]
+        );
+        let own = listing(&[("/a", LinkKind::Navigation), ("http://in.test/a", LinkKind::Navigation)]);
+        let judged = judge(true).judge(&sitemap, &own);
+        assert_eq!((judged.links.len(), judged.counts.out_of_scope), (1, 1));
+    }
+
+    #[test]
+    fn sitemaps_in_a_row_end_and_one_that_moved_is_still_one() {
+        let at = |hops: &'static str| page("http://in.test/s.xml", move |path| path.hops = hops.to_owned());
+        let inner = listing(&[("/t.xml", LinkKind::Sitemap)]);
+        assert_eq!(judge(true).judge(&at("MM"), &inner).links.len(), 1);
+        let judged = judge(true).judge(&at("MMM"), &inner);
+        assert_eq!((judged.links.len(), judged.counts.trap), (0, 1));
+        let moved = links(&[("http://out.test/t.xml", LinkKind::Redirect)]);
+        assert_eq!(judge(true).judge(&at("MR"), &moved).links.len(), 1);
+        assert_eq!(judge(true).judge(&at("ML"), &moved).links.len(), 0);
+    }
+
+    #[test]
+    fn with_sitemaps_only_no_page_leads_on() {
+        let mut judge = judge(true);
+        judge.sitemaps = Sitemaps::Only;
+        let raw = [
+            ("/a", LinkKind::Navigation),
+            ("/i.png", LinkKind::Requisite),
+            ("/b", LinkKind::Redirect),
+        ];
+        let judged = judge.judge(&page("http://in.test/", |_| {}), &links(&raw));
+        let kinds: Vec<_> = judged.links.iter().map(|link| link.kind).collect();
+        assert_eq!(kinds, [LinkKind::Requisite, LinkKind::Redirect]);
+        let sitemap = page("http://in.test/s.xml", |path| path.hops = "M".to_owned());
+        assert_eq!(judge.judge(&sitemap, &listing(&raw)).links.len(), 3);
+    }
 }

@@ -268,9 +268,12 @@ pub(crate) fn crawl_log(file: &Path) -> Vec<LogLine> {
             hops: columns[4].to_owned(),
             via: columns[5].to_owned(),
             annotations: columns[11].to_owned(),
-            extra: columns.get(12..).filter(|rest| !rest.is_empty()).map_or_else(Default::default, |rest| {
-                serde_json::from_str(&rest.join(" ")).unwrap_or_else(|error| panic!("{error}: {line}"))
-            }),
+            extra: columns
+                .get(12..)
+                .filter(|rest| !rest.is_empty())
+                .map_or_else(Default::default, |rest| {
+                    serde_json::from_str(&rest.join(" ")).unwrap_or_else(|error| panic!("{error}: {line}"))
+                }),
         }
     };
     text.lines().map(line).collect()

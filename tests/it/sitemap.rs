@@ -21,7 +21,10 @@ fn urlset(locs: &[&str]) -> String {
 }
 
 fn index(locs: &[&str]) -> String {
-    let entries: Vec<String> = locs.iter().map(|loc| format!("<sitemap><loc>{loc}</loc></sitemap>")).collect();
+    let entries: Vec<String> = locs
+        .iter()
+        .map(|loc| format!("<sitemap><loc>{loc}</loc></sitemap>"))
+        .collect();
     format!("<sitemapindex>{}</sitemapindex>", entries.concat())
 }
 
@@ -128,7 +131,11 @@ fn everything_that_sitemaps_list_is_fetched_once_and_archived() {
     ] {
         let line = line(&job, path);
         assert_eq!(line.hops, hops, "{path}");
-        assert!(line.annotations.split(',').any(|found| found == note), "{path}: {:?}", line.annotations);
+        assert!(
+            line.annotations.split(',').any(|found| found == note),
+            "{path}: {:?}",
+            line.annotations
+        );
     }
     assert_eq!(line(&job, "/deep").hops, "MMML");
 }
@@ -141,10 +148,21 @@ fn sitemaps_are_not_read_unless_asked_for_but_for_a_seed_that_is_one() {
     assert_eq!(site.log().fetched(), urls(&site, 0, &["/", "/linked"]));
 
     let site = self::site();
-    let seeds = [site.url(0, "/inner.xml"), site.url(0, "/list.txt"), site.url(0, "/packed.xml.gz")];
+    let seeds = [
+        site.url(0, "/inner.xml"),
+        site.url(0, "/list.txt"),
+        site.url(0, "/packed.xml.gz"),
+    ];
     let job = Job::new(&seeds);
     job.run().assert_code(0);
-    let sitemaps = ["/inner.xml", "/index.xml", "/deep.xml", "/sitemap.xml", "/list.txt", "/packed.xml.gz"];
+    let sitemaps = [
+        "/inner.xml",
+        "/index.xml",
+        "/deep.xml",
+        "/sitemap.xml",
+        "/list.txt",
+        "/packed.xml.gz",
+    ];
     let mut expected = urls(&site, 0, &sitemaps);
     expected.extend(urls(&site, 0, &["/deep", "/usual", "/listed", "/listed?2", "/packed"]));
     assert_eq!(site.log().fetched(), expected);
@@ -188,7 +206,16 @@ fn indexes_in_indexes_end() {
     });
     let job = Job::new(&[site.url(0, "/")]).flag("--sitemaps", "yes");
     job.run().assert_code(0);
-    let expected = ["/", "/sitemap.xml", "/i0.xml", "/i1.xml", "/i2.xml", "/p0", "/p1", "/p2"];
+    let expected = [
+        "/",
+        "/sitemap.xml",
+        "/i0.xml",
+        "/i1.xml",
+        "/i2.xml",
+        "/p0",
+        "/p1",
+        "/p2",
+    ];
     assert_eq!(site.log().fetched(), urls(&site, 0, &expected));
     assert_eq!(job.count("/links/trap"), 1);
     job.assert_balanced();
@@ -197,7 +224,12 @@ fn indexes_in_indexes_end() {
 #[test]
 fn the_newest_pages_come_first_and_the_log_keeps_their_dates() {
     let mut text = String::from("<urlset>");
-    for (path, date) in [("/old", "2001-01-01"), ("/none", ""), ("/new", "2024-06-01T12:00:00Z"), ("/middle", "2010")] {
+    for (path, date) in [
+        ("/old", "2001-01-01"),
+        ("/none", ""),
+        ("/new", "2024-06-01T12:00:00Z"),
+        ("/middle", "2010"),
+    ] {
         let _ = write!(text, "<url><loc>{path}</loc><lastmod>{date}</lastmod></url>");
     }
     text.push_str("</urlset>");
@@ -213,7 +245,10 @@ fn the_newest_pages_come_first_and_the_log_keeps_their_dates() {
     let job = Job::new(&[site.url(0, "/")]).flag("--sitemaps", "yes");
     job.run().assert_code(0);
     let order: Vec<String> = site.log().of(0).iter().map(|exchange| exchange.path.clone()).collect();
-    assert_eq!(order, ["/robots.txt", "/", "/sitemap.xml", "/new", "/middle", "/old", "/none"]);
+    assert_eq!(
+        order,
+        ["/robots.txt", "/", "/sitemap.xml", "/new", "/middle", "/old", "/none"]
+    );
     assert_eq!(line(&job, "/new").extra["lastmod"], "2024-06-01T12:00:00Z");
     assert!(line(&job, "/none").extra.get("lastmod").is_none());
 }
@@ -235,7 +270,9 @@ fn exclude_and_depth_hold_for_sitemaps_and_include_for_what_they_list() {
         ("--max-depth", "0", &["/docs/"]),
     ] {
         let site = pages();
-        let job = Job::new(&[site.url(0, "/docs/")]).flag("--sitemaps", "yes").flag(flag, value);
+        let job = Job::new(&[site.url(0, "/docs/")])
+            .flag("--sitemaps", "yes")
+            .flag(flag, value);
         job.run().assert_code(0);
         assert_eq!(site.log().fetched(), urls(&site, 0, expected), "{flag} {value}");
         job.assert_balanced();
@@ -280,7 +317,11 @@ fn the_share_of_sitemaps_is_kept_over_runs() {
     job.run().assert_code(0);
     assert_eq!(
         site.log().fetched(),
-        urls(&site, 0, &["/", "/sitemap.xml", "/one.xml", "/two.xml", "/a", "/b", "/c"])
+        urls(
+            &site,
+            0,
+            &["/", "/sitemap.xml", "/one.xml", "/two.xml", "/a", "/b", "/c"]
+        )
     );
     // 1 seed, its sitemap, 2 of robots.txt, 4 entries, 2 of 4 entries
     assert_eq!(job.count("/links/found"), 10);
@@ -295,16 +336,25 @@ fn fifty_thousand_entries_of_a_file_count_and_a_fifty_megabyte_file_takes_little
     let mut text = String::from("<urlset>");
     for n in 0..ENTRIES {
         // together a little less than what is read of one file
-        let _ = write!(text, "<url><loc>http://elsewhere.test/{n}</loc><!-- {:0>960} --></url>", "");
+        let _ = write!(
+            text,
+            "<url><loc>http://elsewhere.test/{n}</loc><!-- {:0>960} --></url>",
+            ""
+        );
     }
     assert!(text.len() > 48 << 20 && text.len() < 50 << 20, "{}", text.len());
     let file = packed(text.as_bytes());
     drop(text);
     let site = Site::table(vec![("/", Answer::html("x")), ("/sitemap.xml", xml(file))]);
-    let job = Job::new(&[site.url(0, "/")]).flag("--sitemaps", "yes").flag("--capacity", "1000000");
+    let job = Job::new(&[site.url(0, "/")])
+        .flag("--sitemaps", "yes")
+        .flag("--capacity", "1000000");
     job.run().assert_code(0);
     let extra = line(&job, "/sitemap.xml").extra;
-    assert_eq!((&extra["sitemapEntries"], &extra["sitemapLeft"]), (&50_000.into(), &1.into()));
+    assert_eq!(
+        (&extra["sitemapEntries"], &extra["sitemapLeft"]),
+        (&50_000.into(), &1.into())
+    );
     assert_eq!(job.count("/links/found"), 50_002);
     assert_eq!(job.count("/links/out_of_scope"), 50_000);
     job.assert_balanced();
@@ -319,7 +369,9 @@ fn feeds_that_are_met_on_the_way_lead_on() {
     let site = Site::table(vec![
         (
             "/",
-            Answer::html("<link rel=alternate href=/rss><link rel=alternate href=/atom><a href=/json>x</a><a href=/s.xml>y</a>"),
+            Answer::html(
+                "<link rel=alternate href=/rss><link rel=alternate href=/atom><a href=/json>x</a><a href=/s.xml>y</a>",
+            ),
         ),
         (
             "/rss",
@@ -330,7 +382,10 @@ fn feeds_that_are_met_on_the_way_lead_on() {
         ),
         (
             "/atom",
-            feed("application/atom+xml", "<feed xml:base='/sub/'><entry><link href='a1'/></entry></feed>"),
+            feed(
+                "application/atom+xml",
+                "<feed xml:base='/sub/'><entry><link href='a1'/></entry></feed>",
+            ),
         ),
         ("/json", feed("application/feed+json", r#"{"items": [{"url": "/j1"}]}"#)),
         ("/s.xml", xml(urlset(&["/not-asked-for"]))),
@@ -342,7 +397,9 @@ fn feeds_that_are_met_on_the_way_lead_on() {
     ]);
     let job = Job::new(&[site.url(0, "/")]);
     job.run().assert_code(0);
-    let expected = ["/", "/rss", "/atom", "/json", "/s.xml", "/home", "/r1", "/r1.mp3", "/sub/a1", "/j1"];
+    let expected = [
+        "/", "/rss", "/atom", "/json", "/s.xml", "/home", "/r1", "/r1.mp3", "/sub/a1", "/j1",
+    ];
     assert_eq!(site.log().fetched(), urls(&site, 0, &expected));
     job.assert_balanced();
 }

@@ -217,10 +217,19 @@ impl Web {
             return (200, Vec::new(), format!("User-agent: *\n{delay}{rules}{map}"));
         }
         if url.path() == "/sitemap.xml" {
-            return (200, Vec::new(), "<sitemapindex><sitemap><loc>/map.xml</loc></sitemap></sitemapindex>".to_owned());
+            return (
+                200,
+                Vec::new(),
+                "<sitemapindex><sitemap><loc>/map.xml</loc></sitemap></sitemapindex>".to_owned(),
+            );
         }
         if url.path() == "/map.xml" {
-            let number = url.host().trim_start_matches('h').trim_end_matches(".test").parse().unwrap();
+            let number = url
+                .host()
+                .trim_start_matches('h')
+                .trim_end_matches(".test")
+                .parse()
+                .unwrap();
             let lines: Vec<String> = self.mapped(number).map(|page| self.url(page)).collect();
             return (200, Vec::new(), lines.join("\n"));
         }

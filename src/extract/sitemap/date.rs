@@ -52,7 +52,17 @@ mod tests {
         assert_eq!(second("2026-06-01"), Some(noon - 12 * 3_600));
         assert_eq!(second("2026-06"), Some(noon - 12 * 3_600));
         assert_eq!(second("2026"), second("2026-01-01"));
-        for wrong in ["", "x", "0000-00-00", "1066-10-14", "1970-01-01", "9999-01-01", "yesterday", "12345", "éé-é"] {
+        for wrong in [
+            "",
+            "x",
+            "0000-00-00",
+            "1066-10-14",
+            "1970-01-01",
+            "9999-01-01",
+            "yesterday",
+            "12345",
+            "éé-é",
+        ] {
             assert_eq!(second(wrong), None, "{wrong}");
         }
     }

@@ -141,7 +141,10 @@ impl Forms {
                 }
             }
             Role::Leaf(leaf) => {
-                let again = self.entry.as_ref().is_some_and(|entry| !entry.loc.is_empty() || entry.unusable);
+                let again = self
+                    .entry
+                    .as_ref()
+                    .is_some_and(|entry| !entry.loc.is_empty() || entry.unusable);
                 if leaf == Leaf::Loc && again && !form.is_feed() {
                     // several addresses in one entry: each is one
                     self.flush(out, each);
@@ -277,7 +280,11 @@ impl Forms {
     fn close_leaf(&mut self, out: &mut Out, each: &mut dyn FnMut(Entry<'_>)) {
         let Some(leaf) = self.leaf.take() else { return };
         let text = std::mem::take(&mut self.text);
-        let decoded = if self.too_long { None } else { self.declared.decode(&text) };
+        let decoded = if self.too_long {
+            None
+        } else {
+            self.declared.decode(&text)
+        };
         self.wraps = 0;
         let value = decoded.as_deref().map(|text| text.trim_matches(is_blank));
         match leaf {
@@ -337,14 +344,7 @@ impl Forms {
     }
 
     /// `link`: RSS has the address as text, Atom and XHTML as `href`.
-    fn link(
-        &mut self,
-        form: Form,
-        prefix: &str,
-        attributes: &str,
-        out: &mut Out,
-        each: &mut dyn FnMut(Entry<'_>),
-    ) {
+    fn link(&mut self, form: Form, prefix: &str, attributes: &str, out: &mut Out, each: &mut dyn FnMut(Entry<'_>)) {
         let Some(href) = self.attribute(attributes, "href") else {
             if form == Form::Rss && self.inside.is_none() && matches!(prefix, "" | "rss") {
                 self.open(if self.entry.is_some() { Leaf::Loc } else { Leaf::Home });
@@ -361,9 +361,18 @@ impl Forms {
             }
         } else if has("enclosure") {
             give(EntryKind::Media, &href, out, each);
-        } else if ["next", "prev", "previous", "first", "last", "prev-archive", "next-archive", "current"]
-            .iter()
-            .any(|name| has(name))
+        } else if [
+            "next",
+            "prev",
+            "previous",
+            "first",
+            "last",
+            "prev-archive",
+            "next-archive",
+            "current",
+        ]
+        .iter()
+        .any(|name| has(name))
         {
             give(EntryKind::Next, &href, out, each);
         } else if has("alternate") {
@@ -427,7 +436,9 @@ fn attribute<'a>(attributes: &'a str, wanted: &str) -> Option<&'a str> {
     let mut rest = attributes;
     loop {
         rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '/' || c == '=');
-        let end = rest.find(|c: char| c.is_ascii_whitespace() || c == '=').unwrap_or(rest.len());
+        let end = rest
+            .find(|c: char| c.is_ascii_whitespace() || c == '=')
+            .unwrap_or(rest.len());
         let (name, after) = rest.split_at(end);
         if name.is_empty() {
             return None;

@@ -21,7 +21,11 @@ fn pages(text: &str) -> Vec<String> {
 
 fn locs(text: &str, kind: EntryKind) -> Vec<String> {
     let (found, _) = gathered(None, text.as_bytes());
-    found.into_iter().filter(|(found, _)| *found == kind).map(|(_, loc)| loc).collect()
+    found
+        .into_iter()
+        .filter(|(found, _)| *found == kind)
+        .map(|(_, loc)| loc)
+        .collect()
 }
 
 fn urlset(inner: &str) -> String {
@@ -68,36 +72,96 @@ fn entries_come_with_all_that_is_said_of_them() {
 fn broken_markup_costs_as_little_as_can_be() {
     for (text, expected) in [
         // names: prefixes, case, no root, a root twice
-        ("<s:urlset xmlns:s='x'><s:url><s:loc>http://a/1</s:loc></s:url></s:urlset>", &["http://a/1"][..]),
+        (
+            "<s:urlset xmlns:s='x'><s:url><s:loc>http://a/1</s:loc></s:url></s:urlset>",
+            &["http://a/1"][..],
+        ),
         ("<UrlSet><URL><Loc>http://a/1</LOC></url></urlset>", &["http://a/1"]),
-        ("<url><loc>http://a/1</loc></url><url><loc>http://a/2</loc></url>", &["http://a/1", "http://a/2"]),
-        ("<urlset><urlset><url><loc>http://a/1</loc></url></urlset></urlset>", &["http://a/1"]),
+        (
+            "<url><loc>http://a/1</loc></url><url><loc>http://a/2</loc></url>",
+            &["http://a/1", "http://a/2"],
+        ),
+        (
+            "<urlset><urlset><url><loc>http://a/1</loc></url></urlset></urlset>",
+            &["http://a/1"],
+        ),
         // elements that are not closed, or not opened
-        ("<urlset><url><loc>http://a/1<url><loc>http://a/2</url></urlset>", &["http://a/1", "http://a/2"]),
-        ("<urlset><url><loc>http://a/1</loc><loc>http://a/2</loc></url>", &["http://a/1", "http://a/2"]),
-        ("<urlset><loc>http://a/1</loc></url><loc>http://a/2</loc></url></urlset>", &["http://a/1", "http://a/2"]),
+        (
+            "<urlset><url><loc>http://a/1<url><loc>http://a/2</url></urlset>",
+            &["http://a/1", "http://a/2"],
+        ),
+        (
+            "<urlset><url><loc>http://a/1</loc><loc>http://a/2</loc></url>",
+            &["http://a/1", "http://a/2"],
+        ),
+        (
+            "<urlset><loc>http://a/1</loc></url><loc>http://a/2</loc></url></urlset>",
+            &["http://a/1", "http://a/2"],
+        ),
         ("<urlset><url <loc>http://a/1</loc></url></urlset>", &["http://a/1"]),
-        ("<urlset><url a=\"x><loc>http://a/1</loc></url></urlset>", &["http://a/1"]),
-        ("<urlset><url><loc/><lastmod>2026</lastmod></url><url><loc>http://a/2</loc></url></urlset>", &["http://a/2"]),
-        ("<urlset><url><loc><lastmod>2026</lastmod></url><url><loc>http://a/2</loc></url></urlset>", &["http://a/2"]),
+        (
+            "<urlset><url a=\"x><loc>http://a/1</loc></url></urlset>",
+            &["http://a/1"],
+        ),
+        (
+            "<urlset><url><loc/><lastmod>2026</lastmod></url><url><loc>http://a/2</loc></url></urlset>",
+            &["http://a/2"],
+        ),
+        (
+            "<urlset><url><loc><lastmod>2026</lastmod></url><url><loc>http://a/2</loc></url></urlset>",
+            &["http://a/2"],
+        ),
         // addresses in odd places
-        ("<urlset><url><loc><url>http://a/1</url></loc></url></urlset>", &["http://a/1"]),
-        ("<urlset><url><loc><b>http://a/1</b></loc></url></urlset>", &["http://a/1"]),
-        ("<urlset><url> http://a/1 </url><url>text</url></urlset>", &["http://a/1"]),
+        (
+            "<urlset><url><loc><url>http://a/1</url></loc></url></urlset>",
+            &["http://a/1"],
+        ),
+        (
+            "<urlset><url><loc><b>http://a/1</b></loc></url></urlset>",
+            &["http://a/1"],
+        ),
+        (
+            "<urlset><url> http://a/1 </url><url>text</url></urlset>",
+            &["http://a/1"],
+        ),
         // text
-        ("<urlset><url><loc>\u{a0}\n http://a/1\u{200b} </loc></url></urlset>", &["http://a/1"]),
-        ("<urlset><url><loc>http://a/?x=1&y=2</loc></url></urlset>", &["http://a/?x=1&y=2"]),
-        ("<urlset><url><loc>http://a/<![CDATA[?x=1&amp;y=2]]>&amp;z</loc></url></urlset>", &["http://a/?x=1&amp;y=2&z"]),
-        ("<urlset><url><loc>http://a/<!-- <loc> -->1<?x <loc>?></loc></url></urlset>", &["http://a/1"]),
+        (
+            "<urlset><url><loc>\u{a0}\n http://a/1\u{200b} </loc></url></urlset>",
+            &["http://a/1"],
+        ),
+        (
+            "<urlset><url><loc>http://a/?x=1&y=2</loc></url></urlset>",
+            &["http://a/?x=1&y=2"],
+        ),
+        (
+            "<urlset><url><loc>http://a/<![CDATA[?x=1&amp;y=2]]>&amp;z</loc></url></urlset>",
+            &["http://a/?x=1&amp;y=2&z"],
+        ),
+        (
+            "<urlset><url><loc>http://a/<!-- <loc> -->1<?x <loc>?></loc></url></urlset>",
+            &["http://a/1"],
+        ),
         ("<urlset><url><loc>/1</loc></url></urlset>", &["/1"]),
         // ends early
         ("<urlset><url><loc>http://a/1</loc><lastm", &["http://a/1"]),
-        ("<urlset><url><loc>http://a/1</loc></url><url><loc>http://a/2", &["http://a/1"]),
+        (
+            "<urlset><url><loc>http://a/1</loc></url><url><loc>http://a/2",
+            &["http://a/1"],
+        ),
         ("<urlset><url><loc>http://a/1</loc><n:news><n:title>x", &[]),
         // before the markup
-        ("\u{feff}\n\n <?xml version='1.0'?><urlset><url><loc>http://a/1</loc></url></urlset>", &["http://a/1"]),
-        ("Warning: x in y\n<?xml version='1.0'?><urlset><url><loc>http://a/1</loc></url></urlset>", &["http://a/1"]),
-        ("<!-- made by hand --><urlset><url><loc>http://a/1</loc></url></urlset>", &["http://a/1"]),
+        (
+            "\u{feff}\n\n <?xml version='1.0'?><urlset><url><loc>http://a/1</loc></url></urlset>",
+            &["http://a/1"],
+        ),
+        (
+            "Warning: x in y\n<?xml version='1.0'?><urlset><url><loc>http://a/1</loc></url></urlset>",
+            &["http://a/1"],
+        ),
+        (
+            "<!-- made by hand --><urlset><url><loc>http://a/1</loc></url></urlset>",
+            &["http://a/1"],
+        ),
     ] {
         assert_eq!(pages(text), expected, "{text}");
     }
@@ -151,7 +215,11 @@ fn feeds_are_read() {
         (EntryKind::Page, "http://a/2"),
     ];
     let found: Vec<_> = gathered(None, rss.as_bytes()).0;
-    let found: Vec<_> = found.iter().map(|(kind, loc)| (*kind, loc.as_str())).filter(|(_, loc)| !loc.is_empty()).collect();
+    let found: Vec<_> = found
+        .iter()
+        .map(|(kind, loc)| (*kind, loc.as_str()))
+        .filter(|(_, loc)| !loc.is_empty())
+        .collect();
     // the picture's own link is the feed's home once more
     assert_eq!(found, expected);
 
@@ -171,12 +239,18 @@ fn feeds_are_read() {
     });
     let noon = Some(1_780_315_200);
     assert_eq!(dates, [("1".to_owned(), noon), ("2".to_owned(), noon)]);
-    assert_eq!((summary.form, summary.base.as_deref()), (Some(Form::Atom), Some("http://a/b/")));
+    assert_eq!(
+        (summary.form, summary.base.as_deref()),
+        (Some(Form::Atom), Some("http://a/b/"))
+    );
 }
 
 #[test]
 fn text_is_one_address_a_line() {
-    let (found, summary) = gathered(None, b"\xef\xbb\xbfhttp://a/1\r\n\r\n  HTTPS://a/2 \nnot one\rhttp://a/3");
+    let (found, summary) = gathered(
+        None,
+        b"\xef\xbb\xbfhttp://a/1\r\n\r\n  HTTPS://a/2 \nnot one\rhttp://a/3",
+    );
     let found: Vec<_> = found.into_iter().map(|(_, loc)| loc).collect();
     assert_eq!(found, ["http://a/1", "HTTPS://a/2", "http://a/3"]);
     assert_eq!((summary.form, summary.other_lines), (Some(Form::Text), 1));
@@ -195,7 +269,12 @@ fn what_is_no_sitemap_gives_nothing_and_says_so() {
         b"{\"url\": \"http://a/\"}",
     ] {
         let (found, summary) = gathered(None, bytes);
-        assert_eq!((found, summary.form), (Vec::new(), None), "{}", String::from_utf8_lossy(bytes));
+        assert_eq!(
+            (found, summary.form),
+            (Vec::new(), None),
+            "{}",
+            String::from_utf8_lossy(bytes)
+        );
     }
     let mut late = "x\n".repeat(100_000);
     late.push_str("http://a/");
@@ -229,7 +308,11 @@ fn gzip_is_told_by_the_content_and_undone_twice() {
         let (found, summary) = gathered(Some("text/xml"), bytes);
         assert_eq!((found.len(), summary.broken), (1, false));
     }
-    assert_eq!(gathered(None, &packed(&packed(&once))).1.form, None, "three times is too often");
+    assert_eq!(
+        gathered(None, &packed(&packed(&once))).1.form,
+        None,
+        "three times is too often"
+    );
     // cut, or with a tail: what came before counts
     let (mut long, mut tail) = (String::new(), once.clone());
     for n in 0..2_000 {
@@ -247,7 +330,10 @@ fn other_encodings_are_read() {
     let declared = b"<?xml version='1.0' encoding='ISO-8859-1'?><urlset><url><loc>http://a/\xe9</loc></url></urlset>";
     assert_eq!(gathered(None, declared).0[0].1, "http://a/é");
     let russian = b"<urlset><url><loc>http://a/\xef</loc></url></urlset>";
-    assert_eq!(gathered(Some("text/xml; charset=windows-1251"), russian).0[0].1, "http://a/п");
+    assert_eq!(
+        gathered(Some("text/xml; charset=windows-1251"), russian).0[0].1,
+        "http://a/п"
+    );
     let text = urlset("<url><loc>http://a/ы</loc></url>");
     for (mark, wide) in [
         (&[0xff, 0xfe][..], u16::to_le_bytes as fn(u16) -> [u8; 2]),
@@ -273,7 +359,10 @@ fn the_bounds_of_a_file_are_kept() {
     }
     let (found, summary) = gathered(None, text.as_bytes());
     assert_eq!(found.len() as u64, MAX_ENTRIES + MAX_EXTRAS);
-    assert_eq!((summary.entries, summary.extras, summary.dropped), (MAX_ENTRIES, MAX_EXTRAS, 2));
+    assert_eq!(
+        (summary.entries, summary.extras, summary.dropped),
+        (MAX_ENTRIES, MAX_EXTRAS, 2)
+    );
 
     let long = urlset(&format!(
         "<url><loc>http://a/{}</loc></url><url><loc>http://a/1</loc></url>",
@@ -283,7 +372,10 @@ fn the_bounds_of_a_file_are_kept() {
     assert_eq!((found.len(), summary.unusable), (1, 1));
 
     // a tag without end is text
-    let endless = format!("<urlset><url {}><loc>http://a/1</loc></url></urlset>", "x".repeat(100_000));
+    let endless = format!(
+        "<urlset><url {}><loc>http://a/1</loc></url></urlset>",
+        "x".repeat(100_000)
+    );
     assert_eq!(pages(&endless), ["http://a/1"]);
 }
 
@@ -331,12 +423,62 @@ fn the_newest_come_first_and_what_has_no_date_stays_in_order() {
 /// Pieces of sitemaps, whole and broken, in any order.
 fn soup() -> impl Strategy<Value = Vec<u8>> {
     let word = prop::sample::select(vec![
-        "<urlset>", "</urlset>", "<sitemapindex>", "<sitemap>", "</sitemap>", "<url>", "</url>", "<url", "<loc>", "</loc>",
-        "<loc/>", "http://a/", "https://b/x?y&z", "&amp;", "&#x26;", "&e;", "&", ";", "<![CDATA[", "]]>", "]", "<!--",
-        "-->", "--", "<?xml version='1.0' encoding='windows-1251'?>", "<?xml-stylesheet href='s'?>", "<?", "?>",
-        "<!DOCTYPE u [", "<!ENTITY e 'x'>", "<!ENTITY f SYSTEM \"y\">", "]>", "<image:image>", "</image:image>",
-        "<image:loc>", "<rss>", "<item>", "</item>", "<link>", "</link>", "<feed>", "<entry>", "<link href='u'/>",
-        "<lastmod>2026-01-01</lastmod>", "\n", " ", "\u{feff}", "é", "€", "<", ">", "\"", "'", "=", "x", "\0",
+        "<urlset>",
+        "</urlset>",
+        "<sitemapindex>",
+        "<sitemap>",
+        "</sitemap>",
+        "<url>",
+        "</url>",
+        "<url",
+        "<loc>",
+        "</loc>",
+        "<loc/>",
+        "http://a/",
+        "https://b/x?y&z",
+        "&amp;",
+        "&#x26;",
+        "&e;",
+        "&",
+        ";",
+        "<![CDATA[",
+        "]]>",
+        "]",
+        "<!--",
+        "-->",
+        "--",
+        "<?xml version='1.0' encoding='windows-1251'?>",
+        "<?xml-stylesheet href='s'?>",
+        "<?",
+        "?>",
+        "<!DOCTYPE u [",
+        "<!ENTITY e 'x'>",
+        "<!ENTITY f SYSTEM \"y\">",
+        "]>",
+        "<image:image>",
+        "</image:image>",
+        "<image:loc>",
+        "<rss>",
+        "<item>",
+        "</item>",
+        "<link>",
+        "</link>",
+        "<feed>",
+        "<entry>",
+        "<link href='u'/>",
+        "<lastmod>2026-01-01</lastmod>",
+        "\n",
+        " ",
+        "\u{feff}",
+        "é",
+        "€",
+        "<",
+        ">",
+        "\"",
+        "'",
+        "=",
+        "x",
+        "\0",
     ]);
     let piece = prop_oneof![
         12 => word.prop_map(|word| word.as_bytes().to_vec()),

@@ -19,7 +19,9 @@ pub(super) struct Text {
 
 impl std::fmt::Debug for Text {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Text").field("head", &self.head.len()).finish_non_exhaustive()
+        f.debug_struct("Text")
+            .field("head", &self.head.len())
+            .finish_non_exhaustive()
     }
 }
 

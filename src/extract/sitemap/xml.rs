@@ -143,7 +143,11 @@ impl Scanner {
                 None => Step::Used(text.len()),
             },
             Mode::Declaration | Mode::Other => {
-                let next = if self.mode == Mode::Other { Mode::Content } else { Mode::Subset };
+                let next = if self.mode == Mode::Other {
+                    Mode::Content
+                } else {
+                    Mode::Subset
+                };
                 let (len, ended) = until(text, ">");
                 self.pass(len, ended, 1, next)
             }
@@ -266,7 +270,9 @@ fn tag(text: &str, forms: &mut Forms, out: &mut Out, each: &mut dyn FnMut(Entry<
         Some(inner) => (inner, true),
         None => (inner, false),
     };
-    let name_end = inner.find(|c: char| c.is_ascii_whitespace() || c == '/').unwrap_or(inner.len());
+    let name_end = inner
+        .find(|c: char| c.is_ascii_whitespace() || c == '/')
+        .unwrap_or(inner.len());
     let (name, attributes) = inner.split_at(name_end);
     forms.start(name, attributes, out, each);
     if empty {
@@ -295,7 +301,11 @@ fn tag_end(text: &str) -> TagEnd {
             before = byte;
         }
     }
-    if text.len() >= MAX_TAG { TagEnd::Broken } else { TagEnd::Unknown }
+    if text.len() >= MAX_TAG {
+        TagEnd::Broken
+    } else {
+        TagEnd::Unknown
+    }
 }
 
 /// Where `wanted` stands outside of quotes.
@@ -318,7 +328,9 @@ fn until(text: &str, mark: &str) -> (usize, bool) {
     if let Some(at) = memchr::memmem::find(text.as_bytes(), mark.as_bytes()) {
         return (at, true);
     }
-    let partial = (1..mark.len()).rev().find(|len| mark.get(..*len).is_some_and(|part| text.ends_with(part)));
+    let partial = (1..mark.len())
+        .rev()
+        .find(|len| mark.get(..*len).is_some_and(|part| text.ends_with(part)));
     (text.len() - partial.unwrap_or(0), false)
 }
 
