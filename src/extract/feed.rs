@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn what_is_no_feed_gives_no_links() {
         for text in ["", "[]", "{", "7", r#"{"items": 7}"#, &"[".repeat(100_000)] {
-            assert_eq!(read(text), [], "{:.20}", text);
+            assert_eq!(read(text), [], "{text:.20}");
         }
     }
 }

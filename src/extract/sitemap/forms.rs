@@ -225,8 +225,9 @@ impl Forms {
             (_, "sitemap") => Role::Entry(EntryKind::Sitemap),
             (_, "image") => Role::Inside("image"),
             (_, "video") => Role::Inside("video"),
-            (_, "thumbnail_loc" | "content_loc" | "content_segment_loc") => Role::Leaf(Leaf::Media),
-            (Some("image"), "loc") => Role::Leaf(Leaf::Media),
+            (_, "thumbnail_loc" | "content_loc" | "content_segment_loc") | (Some("image"), "loc") => {
+                Role::Leaf(Leaf::Media)
+            }
             (None, "loc") if prefix == "image" => Role::Leaf(Leaf::Media),
             (None, "loc") => Role::Leaf(Leaf::Loc),
             (None, "lastmod") => Role::Leaf(Leaf::Changed),

@@ -43,20 +43,17 @@ impl Declared {
             let near = after.as_bytes().get(..=MAX_NAME).unwrap_or(after.as_bytes());
             let end = memchr::memchr(b';', near);
             let name = end.and_then(|end| after.get(..end)).filter(|name| is_name(name));
-            rest = match name {
-                Some(name) => {
-                    match predefined(name) {
-                        Some(c) => out.push(c),
-                        None if self.external.iter().any(|known| known == name) => {}
-                        None if self.any => return None,
-                        None => out.extend(["&", name, ";"]),
-                    }
-                    after.get(name.len() + 1..).unwrap_or_default()
+            rest = if let Some(name) = name {
+                match predefined(name) {
+                    Some(c) => out.push(c),
+                    None if self.external.iter().any(|known| known == name) => {}
+                    None if self.any => return None,
+                    None => out.extend(["&", name, ";"]),
                 }
-                None => {
-                    out.push('&');
-                    after
-                }
+                after.get(name.len() + 1..).unwrap_or_default()
+            } else {
+                out.push('&');
+                after
             };
             let next = memchr::memchr(b'&', rest.as_bytes()).unwrap_or(rest.len());
             let (plain, after) = rest.split_at(next);

@@ -288,11 +288,7 @@ fn tag_end(text: &str) -> TagEnd {
     for (at, byte) in text.bytes().enumerate().skip(1) {
         match (byte, quote) {
             (b'<', _) => return TagEnd::At(at, at),
-            (_, Some(open)) => {
-                if byte == open {
-                    quote = None;
-                }
-            }
+            (_, Some(open)) if byte == open => quote = None,
             (b'>', None) => return TagEnd::At(at, at + 1),
             (b'"' | b'\'', None) if before == b'=' => quote = Some(byte),
             _ => {}
@@ -314,10 +310,9 @@ fn outside_quotes(text: &str, wanted: u8) -> Option<usize> {
     for (at, byte) in text.bytes().enumerate() {
         match quote {
             Some(open) if byte == open => quote = None,
-            Some(_) => {}
             None if byte == wanted => return Some(at),
             None if matches!(byte, b'"' | b'\'') => quote = Some(byte),
-            None => {}
+            _ => {}
         }
     }
     None
