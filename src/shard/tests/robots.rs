@@ -289,6 +289,7 @@ fn the_sitemaps_of_a_robots_txt_come_in_one_fact_with_its_rules() {
                     }
                     // a host that only has another's sitemap is not asked for its own
                     What::Robots(errand) => assert!(!errand.sitemaps || errand.url.host() == "h"),
+                    What::Address(_) => panic!("{work:?}"),
                 }
                 finish(&mut shard, *work, end(404), now, None);
             }
