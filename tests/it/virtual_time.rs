@@ -470,7 +470,8 @@ fn plan(dice: &mut Dice, seeds: &[&str]) -> Plan {
             robots: true,
             agent: "crawler".to_owned(),
             per_host: 1,
-            retries: 2,
+            // more than the look-ups of one page fail in a row, by any schedule
+            retries: 6,
             max_pages_per_host: None,
             per_address: false,
             sitemaps: Sitemaps::Yes,
