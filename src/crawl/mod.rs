@@ -309,8 +309,6 @@ pub async fn crawl<F: Fetcher>(
     let job = job_row(&found, &identity)?;
     let resumed = found.job.is_some();
     let mut shard = make_shard(&plan, &found, &job, store.as_ref(), disk.as_ref(), clock, resumed)?;
-    let (seeds, counts, numbers) =
-        start::seed_links(&plan.seeds, &job.key, &shard, resumed && found.tail.seeds_offered);
     let mut scope = plan.scope.clone();
     for seed in &plan.seeds {
         scope.add_seed(seed);
@@ -320,6 +318,8 @@ pub async fn crawl<F: Fetcher>(
             scope.add_seed(&url);
         }
     }
+    let offered = resumed && found.tail.seeds_offered;
+    let (seeds, counts, numbers) = start::seed_links(&plan, &scope, &job.key, &shard, offered);
     let mut ledger = Box::new(Ledger::open(
         store,
         Arc::clone(&disk),
@@ -343,6 +343,7 @@ pub async fn crawl<F: Fetcher>(
             key: job.key,
             requisites: plan.requisites,
             obey_nofollow: plan.obey_nofollow,
+            sitemaps: plan.shard.sitemaps,
             traps: std::sync::atomic::AtomicU32::new(0),
         },
         archive: plan.archive.is_some(),
@@ -428,6 +429,7 @@ fn make_shard(
     let now = clock.now();
     let hold_until = if resumed { now + plan.shard.patience.delay } else { now };
     let mut shard = Shard::new(plan.shard.clone(), restored.seen, found.tail.next_sequence, hold_until);
+    shard.load_listed(found.listed);
     ledger::hosts(store, |row, has_rows| shard.load_host(row, has_rows, now)).map_err(state)?;
     Ok(shard)
 }

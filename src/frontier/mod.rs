@@ -7,6 +7,8 @@
 pub mod queue;
 pub mod ready;
 
+use std::num::NonZeroU32;
+
 use serde::{Deserialize, Serialize};
 
 use crate::extract::LinkKind;
@@ -76,7 +78,7 @@ pub struct Item {
 pub struct Path {
     /// Navigation hops from a seed.
     pub depth: u16,
-    /// Hop letters from the seed (`L`, `E`, `R`), the last [`MAX_HOPS_SHOWN`] of them.
+    /// Hop letters from the seed (`L`, `E`, `R`, `M`), the last [`MAX_HOPS_SHOWN`] of them.
     pub hops: String,
     /// The page it was found on.
     pub via: Option<String>,
@@ -92,6 +94,10 @@ pub struct Path {
     pub seed: Option<u64>,
     /// Requests that were made for it.
     pub tries: u8,
+    /// When it changed last, seconds since 1970, if a sitemap or feed says so. Its row has it behind everything else,
+    /// so that rows without it are as they were before there was one.
+    #[serde(skip)]
+    pub lastmod: Option<NonZeroU32>,
 }
 
 /// Hop letters kept of a path; Heritrix shows as many.
@@ -111,7 +117,25 @@ impl Path {
             outside: false,
             seed: Some(number),
             tries: 0,
+            lastmod: None,
         }
+    }
+
+    /// It is to be read as a sitemap: the last hop, redirects aside, says so.
+    #[must_use]
+    pub fn is_sitemap(&self) -> bool {
+        self.nesting() > 0
+    }
+
+    /// Sitemaps in a row up to here, redirects aside.
+    #[must_use]
+    pub fn nesting(&self) -> usize {
+        let hops = self
+            .hops
+            .chars()
+            .rev()
+            .filter(|hop| *hop != LinkKind::Redirect.letter());
+        hops.take_while(|hop| *hop == LinkKind::Sitemap.letter()).count()
     }
 
     /// The hop letters one hop further on.
@@ -128,7 +152,11 @@ impl Item {
     pub fn to_row(&self) -> Vec<u8> {
         let row = postcard::to_stdvec(&(self.url.href(), &self.path));
         #[expect(clippy::expect_used, reason = "plain data always encodes")]
-        row.expect("a row encodes")
+        let mut row = row.expect("a row encodes");
+        if let Some(lastmod) = self.path.lastmod {
+            row.extend_from_slice(&lastmod.get().to_le_bytes());
+        }
+        row
     }
 
     /// The inverse of [`Item::to_row`].
@@ -136,7 +164,9 @@ impl Item {
     /// # Errors
     /// What is wrong with the bytes.
     pub fn from_row(bytes: &[u8], identity: &Identity) -> Result<Self, String> {
-        let (href, path): (String, Path) = postcard::from_bytes(bytes).map_err(|error| error.to_string())?;
+        let ((href, mut path), rest): ((String, Path), _) =
+            postcard::take_from_bytes(bytes).map_err(|error| error.to_string())?;
+        path.lastmod = rest.try_into().ok().map(u32::from_le_bytes).and_then(NonZeroU32::new);
         let url = CrawlUrl::parse(&href, identity).map_err(|reject: Reject| format!("{href}: {reject}"))?;
         Ok(Self { url, path })
     }
@@ -176,6 +206,44 @@ mod tests {
             assert_eq!(Place::from_row_key(&place.row_key(9)), Some((9, place)));
         }
         assert_eq!(Place::from_row_key(b"short"), None);
+    }
+
+    #[test]
+    fn a_row_keeps_the_date_and_is_read_without_one() {
+        let mut item = Item {
+            url: CrawlUrl::parse("http://a.test/", &Identity::default()).unwrap(),
+            path: Path::seed(7),
+        };
+        let plain = item.to_row();
+        assert_eq!(Item::from_row(&plain, &Identity::default()).as_ref(), Ok(&item));
+        item.path.lastmod = NonZeroU32::new(1_780_315_200);
+        let dated = item.to_row();
+        assert_eq!(dated.len(), plain.len() + 4);
+        assert!(dated.starts_with(&plain));
+        assert_eq!(Item::from_row(&dated, &Identity::default()), Ok(item));
+    }
+
+    #[test]
+    fn the_hops_tell_a_sitemap() {
+        let path = |hops: &str| Path {
+            hops: hops.to_owned(),
+            ..Path::seed(0)
+        };
+        for (hops, is_one, nesting) in [
+            ("", false, 0),
+            ("M", true, 1),
+            ("MMR", true, 2),
+            ("MRMR", true, 2),
+            ("ML", false, 0),
+            ("MLER", false, 0),
+            ("LM", true, 1),
+        ] {
+            assert_eq!(
+                (path(hops).is_sitemap(), path(hops).nesting()),
+                (is_one, nesting),
+                "{hops}"
+            );
+        }
     }
 
     #[test]

@@ -46,6 +46,8 @@ pub const PAGES: &str = "pages.jsonl";
 
 const TAIL_KEY: &[u8] = b"tail";
 const JOB_KEY: &[u8] = b"job";
+/// URLs admitted from sitemaps; a job of before there were any has no such row.
+const LISTED_KEY: &[u8] = b"listed";
 const SEED_PREFIX: &[u8] = b"seed/";
 const WIDEN_PREFIX: &[u8] = b"widen/";
 
@@ -272,6 +274,9 @@ impl Ledger {
         if let Some((host, scheme, bytes)) = &fact.robots {
             self.batch
                 .put(Table::Robots, &robots_key(*host, *scheme), bytes.clone());
+        }
+        if let Some(urls) = fact.listed {
+            self.batch.put(Table::Meta, LISTED_KEY, encode(&urls));
         }
         if let Some((number, result)) = &fact.seed {
             self.batch

@@ -4,7 +4,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use super::{JOB_KEY, TAIL_KEY, WIDEN_PREFIX};
+use super::{JOB_KEY, LISTED_KEY, TAIL_KEY, WIDEN_PREFIX};
 use crate::archive::warc::Members;
 use crate::clock::Time;
 use crate::frontier::HostId;
@@ -92,6 +92,8 @@ pub struct Found {
     pub tail: Tail,
     /// Addresses that widened the scope.
     pub widened: Vec<String>,
+    /// URLs admitted from sitemaps.
+    pub listed: u64,
 }
 
 /// Reads what the store says of a job, before anything is changed.
@@ -110,7 +112,16 @@ pub fn look(store: &dyn Store) -> io::Result<Found> {
         .into_iter()
         .map(|(_, value)| String::from_utf8_lossy(&value).into_owned())
         .collect();
-    Ok(Found { job, tail, widened })
+    let listed = read(LISTED_KEY)?
+        .map(|bytes| decode(&bytes))
+        .transpose()?
+        .unwrap_or_default();
+    Ok(Found {
+        job,
+        tail,
+        widened,
+        listed,
+    })
 }
 
 pub(super) fn decode<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> io::Result<T> {

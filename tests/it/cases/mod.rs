@@ -37,16 +37,9 @@ const AT_ONCE: usize = 8;
 /// always what is so.
 const NOT_YET: &[(&str, &str)] = &[
     ("redir-cookie-self", "a cookie jar that can be switched on"),
-    ("sm-entity-bomb", SITEMAPS),
-    ("sm-foreign-loc", SITEMAPS),
-    ("sm-gzip-three-ways", SITEMAPS),
-    ("sm-index-loop", SITEMAPS),
-    ("sm-namespaces", SITEMAPS),
-    ("sm-sloppy-xml", SITEMAPS),
     ("trap-session-ids", SESSION_IDS),
     ("url-session-ids", SESSION_IDS),
 ];
-const SITEMAPS: &str = "--sitemaps: the sitemaps that robots.txt names";
 const SESSION_IDS: &str = "--strip-session-ids: an identity without session ids";
 
 /// Cases whose bytes are compared: chunks, hex, base64, counts, repetitions, pauses, placeholders. (What is compressed
