@@ -8,6 +8,7 @@ mod crawls;
 use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
 
+use crawler::extract::sitemap::{self, EntryKind, Form};
 use crawler::robots::Robots;
 use crawler::url::{Base, CrawlUrl, Identity, Rules, surt, to_ascii, whatwg_href};
 use serde_json::{Value, json};
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
         "robots_fetch" => crawls::robots_fetch,
         "robots_meta" => crawls::robots_meta,
         "robots_real" => robots_real,
+        "sitemaps" => sitemap,
         "surt" => surt_key,
         "url_equiv" => url_equiv,
         "url_canon" => url_canon,
@@ -110,6 +112,29 @@ fn sitemaps(robots_txt: &[u8], case: &Value) -> Vec<String> {
         _ => written.clone(),
     };
     Robots::parse(robots_txt, "").sitemaps().iter().map(absolute).collect()
+}
+
+/// The pages and sitemaps of a file. Its pictures and the like are apart.
+fn sitemap(case: &Value) -> Value {
+    let bytes = match case["content_b64"].as_str() {
+        Some(encoded) => data_encoding::BASE64.decode(encoded.as_bytes()).unwrap_or_default(),
+        None => text(case, "content").as_bytes().to_vec(),
+    };
+    let mut urls = Vec::new();
+    let mut lastmod = Vec::new();
+    let content_type = case["content_type"].as_str().map(str::as_bytes);
+    let summary = sitemap::read(content_type, &bytes, &mut |entry| {
+        if matches!(entry.kind, EntryKind::Page | EntryKind::Sitemap) {
+            urls.push(entry.loc.to_owned());
+            lastmod.push(entry.lastmod.map(std::num::NonZeroU32::get));
+        }
+    });
+    let kind = match summary.form {
+        None => "error",
+        Some(Form::Index) => "index",
+        Some(_) => "urlset",
+    };
+    json!({ "kind": kind, "urls": urls, "lastmod": lastmod })
 }
 
 fn robots_real(case: &Value) -> Value {

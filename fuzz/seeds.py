@@ -78,6 +78,8 @@ for row in rows("html_links"):
     seed("html", field(row, "html"))
 for row in rows("css_links"):
     seed("css", row["css"])
+for row in rows("sitemaps"):
+    seed("sitemap", field(row, "content"))
 for row in rows("srcset"):
     seed("srcset", row["srcset"].encode("utf-8", "replace"))
 for row in rows("link_header"):

@@ -25,6 +25,18 @@ pub enum ScopeKind {
     Any,
 }
 
+/// Are sitemaps read?
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sitemaps {
+    /// Only a seed that is one.
+    #[default]
+    No,
+    /// Those that robots.txt names, those at the usual place of the seeds' hosts, and pages that turn out to be one.
+    Yes,
+    /// Those of the seeds' hosts, and besides what they list nothing but requisites: links of pages are not followed.
+    Only,
+}
+
 /// Why an address is out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum OutReason {
@@ -133,6 +145,23 @@ impl Scope {
     #[must_use]
     pub fn is_refused(&self, url: &CrawlUrl) -> bool {
         !self.exempt.contains(url.canonical()) && (self.is_excluded(url) || !self.is_included(url))
+    }
+
+    /// Judges a sitemap whose entries would be `depth` hops from a seed. Like a robots.txt it is no page of the crawl: it
+    /// need not be covered ([`OutReason::Scope`] says that it is not) and no `--include` must match. `--exclude` holds.
+    #[must_use]
+    pub fn judge_sitemap(&self, url: &CrawlUrl, depth: u16) -> Verdict {
+        if self.is_excluded(url) && !self.exempt.contains(url.canonical()) {
+            return Verdict::Out(OutReason::Pattern);
+        }
+        if self.max_depth.is_some_and(|max| depth > max) {
+            return Verdict::Out(OutReason::Depth);
+        }
+        if self.is_covered(url) {
+            Verdict::In
+        } else {
+            Verdict::Out(OutReason::Scope)
+        }
     }
 
     fn is_covered(&self, url: &CrawlUrl) -> bool {

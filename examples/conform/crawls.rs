@@ -6,13 +6,13 @@ use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use crawler::clock::Time;
-use crawler::extract::{LinkKind, extract_for};
+use crawler::extract::{LinkKind, Role, extract_for};
 use crawler::fetch::dns::AddressPolicy;
 use crawler::fetch::{FetchError, FetchErrorKind, Fetcher, Request, Response};
 use crawler::hash::HashKey;
 use crawler::politeness::{Patience, http_date, retry_after};
 use crawler::robots::product_token;
-use crawler::scope::{Scope, ScopeKind};
+use crawler::scope::{Scope, ScopeKind, Sitemaps};
 use crawler::seen::{self, Kind};
 use crawler::shard::{self, End, Link, Next, Shard, What};
 use crawler::stats::LinkCounts;
@@ -112,7 +112,15 @@ pub(crate) fn robots_meta(case: &Value) -> Value {
     let agent = product_token(case["user_agent"].as_str().unwrap_or_default());
     let html = case["html"].as_str().unwrap_or_default();
     let mut text = String::new();
-    let page = extract_for(agent, 200, Some(b"text/html"), &headers, html.as_bytes(), &mut text);
+    let page = extract_for(
+        agent,
+        Role::Page,
+        200,
+        Some(b"text/html"),
+        &headers,
+        html.as_bytes(),
+        &mut text,
+    );
     json!({ "noindex": page.directives.noindex, "nofollow": page.directives.nofollow })
 }
 
@@ -147,6 +155,8 @@ fn crawl(seeds: &[String], pages: &Canned, robots_txt: Option<&Canned>, mut seen
         retries: 0,
         max_pages_per_host: None,
         per_address: false,
+        sitemaps: Sitemaps::No,
+        max_sitemap_urls: u64::MAX,
     };
     let (Ok(set), Ok(scope), Ok(runtime)) = (
         seen::make(Kind::HashSet, KEY, 0, 0.01),
@@ -162,6 +172,7 @@ fn crawl(seeds: &[String], pages: &Canned, robots_txt: Option<&Canned>, mut seen
             key: KEY,
             requisites: true,
             obey_nofollow: false,
+            sitemaps: Sitemaps::No,
             traps: AtomicU32::new(0),
         },
         archive: false,
@@ -224,6 +235,7 @@ fn link(seed: &str, identity: &Identity) -> Option<Link> {
         redirects: 0,
         outside: false,
         seed: Some(print.high),
+        lastmod: None,
     })
 }
 

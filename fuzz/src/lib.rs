@@ -7,7 +7,8 @@ use std::sync::OnceLock;
 
 use crawler::archive::{member, read};
 use crawler::config::load::load_text;
-use crawler::extract::{self, charset, css, directives, headers, mime, srcset};
+use crawler::extract::directives::Directives;
+use crawler::extract::{self, charset, css, headers, mime, sitemap, srcset};
 use crawler::fetch::decode;
 use crawler::frontier::Item;
 use crawler::hash::{Fingerprint, HashKey};
@@ -146,6 +147,21 @@ pub fn srcset(data: &[u8]) {
     });
 }
 
+/// A sitemap or feed, packed or not; it must be the same in two pieces.
+pub fn sitemap(data: &[u8]) {
+    let mut whole = Vec::new();
+    let summary = sitemap::read(None, data, &mut |entry| whole.push((entry.kind, entry.loc.to_owned())));
+    assert_eq!(summary.entries + summary.extras, whole.len() as u64);
+    let mut pieces = Vec::new();
+    let mut reader = sitemap::Reader::new(None);
+    let (first, second) = data.split_at(data.len() / 2);
+    for piece in [first, second] {
+        reader.feed(piece, &mut |entry| pieces.push((entry.kind, entry.loc.to_owned())));
+    }
+    let again = reader.finish(&mut |entry| pieces.push((entry.kind, entry.loc.to_owned())));
+    assert_eq!((summary, whole), (again, pieces));
+}
+
 /// A header's value.
 pub fn headers(data: &[u8]) {
     let value = text(data);
@@ -153,7 +169,10 @@ pub fn headers(data: &[u8]) {
         assert!(value.contains(link.target));
     }
     let _ = headers::refresh(&value);
-    let _ = directives::Directives::of(&value, "crawler");
+    let said = Directives::of(&value, "crawler");
+    let lower = value.to_ascii_lowercase();
+    assert!(!said.noindex || lower.contains("noindex") || lower.contains("none"));
+    assert!(!said.nofollow || lower.contains("nofollow") || lower.contains("none"));
     let _ = politeness::http_date(&value);
     let _ = politeness::retry_after(data, crawler::clock::Time(1_800_000_000_000_000));
 }

@@ -102,6 +102,7 @@ fn settings(web: &DemoWeb, hosts: usize, door: &Door, job: PathBuf) -> io::Resul
         seed: (0..hosts).map(|host| web.url(host, "/")).collect(),
         job,
         max_depth: Some(MAX_DEPTH),
+        sitemaps: true,
         delay: DELAY,
         resolve: (0..hosts)
             .map(|host| (DemoWeb::name(host), address.port(), address))

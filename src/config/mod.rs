@@ -66,6 +66,12 @@ pub struct Config {
     pub obey_nofollow: bool,
     /// Do not archive pages that say `noindex`.
     pub obey_noindex: bool,
+    /// Read the sitemaps that robots.txt names and those at the usual place of the seeds' hosts.
+    pub sitemaps: bool,
+    /// Fetch nothing but the seeds, their hosts' sitemaps and what these list.
+    pub sitemaps_only: bool,
+    /// URLs taken from sitemaps in the whole job.
+    pub max_sitemap_urls: u64,
     /// Requests in flight over all hosts.
     pub concurrency: usize,
     /// Requests in flight to one host.
@@ -150,6 +156,9 @@ impl Default for Config {
             page_requisites: true,
             obey_nofollow: false,
             obey_noindex: false,
+            sitemaps: false,
+            sitemaps_only: false,
+            max_sitemap_urls: 10_000_000,
             concurrency: 64,
             per_host_connections: 1,
             delay: Duration::from_secs(1),

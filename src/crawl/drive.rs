@@ -340,6 +340,14 @@ impl<F: Fetcher> Loop<'_, F> {
             .map(|link| (done.work.url().clone(), link.url.clone()));
         let fact = self.crawl.shard.finish(done, now);
         self.received += fact.delta.received;
+        if fact.listed_left > 0 {
+            let left = fact.listed_left;
+            tracing::warn!(
+                sitemap = address,
+                left,
+                "--max-sitemap-urls is reached: its other entries are left"
+            );
+        }
         let settled = &fact.delta.settled;
         let keep = !matches!(
             settled,

@@ -320,8 +320,6 @@ pub async fn crawl<F: Fetcher>(
     let job = restore::job_row(&found, &identity)?;
     let resumed = found.job.is_some();
     let mut shard = restore::shard(&plan, &found, &job, store.as_ref(), disk.as_ref(), clock, resumed)?;
-    let (seeds, counts, numbers) =
-        start::seed_links(&plan.seeds, &job.key, &shard, resumed && found.tail.seeds_offered);
     let mut scope = plan.scope.clone();
     for seed in &plan.seeds {
         scope.add_seed(seed);
@@ -332,6 +330,8 @@ pub async fn crawl<F: Fetcher>(
         }
     }
     let jar = restore::jar(&plan, store.as_ref())?;
+    let offered = resumed && found.tail.seeds_offered;
+    let (seeds, counts, numbers) = start::seed_links(&plan, &scope, &job.key, &shard, offered);
     let mut ledger = Box::new(Ledger::open(
         store,
         Arc::clone(&disk),
@@ -363,6 +363,7 @@ pub async fn crawl<F: Fetcher>(
             key: job.key,
             requisites: plan.requisites,
             obey_nofollow: plan.obey_nofollow,
+            sitemaps: plan.shard.sitemaps,
             traps: std::sync::atomic::AtomicU32::new(0),
         },
         archive: plan.archive.is_some(),

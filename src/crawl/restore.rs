@@ -82,6 +82,7 @@ pub(super) fn shard(
     let now = clock.now();
     let hold_until = if resumed { now + plan.shard.patience.delay } else { now };
     let mut shard = Shard::new(plan.shard.clone(), restored.seen, found.tail.next_sequence, hold_until);
+    shard.load_listed(found.listed);
     ledger::hosts(store, |row, has_rows| shard.load_host(row, has_rows, now)).map_err(state)?;
     Ok(shard)
 }

@@ -16,10 +16,11 @@ use crate::hash::HashKey;
 use crate::ledger::ArchiveSettings;
 use crate::politeness::Patience;
 use crate::robots;
-use crate::scope::Scope;
+use crate::scope::{OutReason, Scope, Sitemaps, Verdict};
 use crate::shard::{self, Link, Shard};
 use crate::stats::LinkCounts;
 use crate::url::{CrawlUrl, Identity};
+use crate::visit::judge::usual_place;
 
 pub(super) fn plan(
     config: &Config,
@@ -55,6 +56,12 @@ pub(super) fn plan(
             retries: config.retries,
             max_pages_per_host: config.max_pages_per_host,
             per_address: config.delay_per_address,
+            sitemaps: match (config.sitemaps_only, config.sitemaps) {
+                (true, _) => Sitemaps::Only,
+                (false, true) => Sitemaps::Yes,
+                (false, false) => Sitemaps::No,
+            },
+            max_sitemap_urls: config.max_sitemap_urls,
         },
         concurrency: config.concurrency,
         identity: Identity::with(config.rules.clone()),
@@ -143,9 +150,11 @@ fn idle_connections(concurrency: usize) -> usize {
 }
 
 /// The seeds as links, each once, with what was counted; when a job goes on, only those that are new to it. Also each
-/// seed's number, for its outcome.
+/// seed's number, for its outcome. Behind the seeds stand the sitemaps at the usual place of their hosts, if sitemaps
+/// are read.
 pub(super) fn seed_links(
-    seeds: &[CrawlUrl],
+    plan: &Plan,
+    scope: &Scope,
     key: &HashKey,
     shard: &Shard,
     offered_before: bool,
@@ -154,7 +163,7 @@ pub(super) fn seed_links(
     let mut links = Vec::new();
     let mut numbers = Vec::new();
     let mut met = HashSet::new();
-    for url in seeds {
+    for url in &plan.seeds {
         let print = key.fingerprint(url.canonical().as_bytes());
         if !met.insert(print) {
             if !offered_before {
@@ -179,6 +188,36 @@ pub(super) fn seed_links(
             redirects: 0,
             outside: false,
             seed,
+            lastmod: None,
+        });
+    }
+    if plan.shard.sitemaps == Sitemaps::No {
+        return (links, counts, numbers);
+    }
+    let identity = Identity::default();
+    for url in plan.seeds.iter().filter_map(|seed| usual_place(seed, &identity)) {
+        let print = key.fingerprint(url.canonical().as_bytes());
+        if !met.insert(print) || offered_before && shard.seen().contains(print) {
+            continue;
+        }
+        let verdict = scope.judge_sitemap(&url, 1);
+        let outside = verdict == Verdict::Out(OutReason::Scope);
+        if verdict != Verdict::In && !outside {
+            counts.found += u64::from(!offered_before);
+            counts.out_of_scope += u64::from(!offered_before);
+            continue;
+        }
+        counts.found += 1;
+        links.push(Link {
+            url,
+            print,
+            kind: LinkKind::Sitemap,
+            depth: 0,
+            requisites: 0,
+            redirects: 0,
+            outside,
+            seed: None,
+            lastmod: None,
         });
     }
     (links, counts, numbers)

@@ -43,6 +43,15 @@ pub fn decode_css<'a>(content_type: Option<&[u8]>, body: &'a [u8]) -> (&'static 
     text(encoding, body)
 }
 
+/// The encoding of an XML file by its first bytes (RFC 7303 section 3): mark, header, declaration, else UTF-8. White
+/// space before the declaration is no matter.
+#[must_use]
+pub(super) fn of_xml(content_type: Option<&[u8]>, head: &[u8]) -> &'static Encoding {
+    by_mark_or_header(content_type, head)
+        .or_else(|| xml_declaration(head.trim_ascii_start()))
+        .unwrap_or(UTF_8)
+}
+
 fn text<'a>(encoding: &'static Encoding, body: &'a [u8]) -> (&'static Encoding, Cow<'a, str>) {
     let mark = Encoding::for_bom(body).map_or(0, |(_, len)| len);
     let (text, _) = encoding.decode_without_bom_handling(body.get(mark..).unwrap_or_default());

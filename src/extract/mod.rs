@@ -1,9 +1,10 @@
-//! A body's links, by its type: HTML, CSS, headers. Pure; nothing here fetches or resolves.
+//! A body's links, by its type: HTML, CSS, feeds, sitemaps, headers. Pure; nothing here fetches or resolves.
 //!
 //! ```text
 //! headers ──► headers (Link, Location, Refresh, Content-Location)
-//! body ─► mime (what is it?) ─► charset (as text) ─┬─► html ─► html/elements ─► srcset, css, headers::refresh
-//!                                                  └─► css
+//! body ─► mime (what is it?) ─┬─► charset (as text) ─┬─► html ─► html/elements ─► srcset, css, headers::refresh
+//!                             │                      └─► css
+//!                             └─► sitemap (also RSS and Atom), feed (JSON Feed)
 //! ```
 //!
 //! Every pass is linear in the length of the body and takes memory for the links only. A link is left as it was
@@ -13,14 +14,17 @@
 pub mod charset;
 pub mod css;
 pub mod directives;
+mod feed;
 pub mod fields;
 pub mod headers;
 pub mod html;
 pub mod mime;
 mod rel;
+pub mod sitemap;
 pub mod srcset;
 
 use std::borrow::Cow;
+use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +47,8 @@ pub enum LinkKind {
     Stylesheet,
     /// `Location`, `Refresh`, meta refresh (`R`).
     Redirect,
+    /// A sitemap: of a robots.txt, of an index, or at its usual place (`M`).
+    Sitemap,
 }
 
 impl LinkKind {
@@ -53,6 +59,7 @@ impl LinkKind {
             Self::Navigation => 'L',
             Self::Requisite | Self::Stylesheet => 'E',
             Self::Redirect => 'R',
+            Self::Sitemap => 'M',
         }
     }
 }
@@ -66,6 +73,8 @@ pub struct RawLink<'a> {
     pub kind: LinkKind,
     /// Its `rel` says `nofollow`.
     pub nofollow: bool,
+    /// When its page changed last, seconds since 1970, if a sitemap or feed says so.
+    pub lastmod: Option<NonZeroU32>,
 }
 
 /// What one body gave.
@@ -89,6 +98,8 @@ pub struct Links<'a> {
     pub refresh_s: Option<u64>,
     /// The product token that directives may name.
     agent: &'a str,
+    /// The body was read as a sitemap, and this is what was found.
+    pub sitemap: Option<sitemap::Summary>,
     /// Links that count against the bound and are kept elsewhere: in `frames`, or in the document around this one.
     outside: usize,
 }
@@ -106,7 +117,12 @@ impl<'a> Links<'a> {
             self.dropped += 1;
         } else {
             let nofollow = false;
-            self.links.push(RawLink { raw, kind, nofollow });
+            self.links.push(RawLink {
+                raw,
+                kind,
+                nofollow,
+                lastmod: None,
+            });
         }
     }
 
@@ -173,7 +189,7 @@ impl<'a> Links<'a> {
         let mut at = 0;
         self.links.retain(|link| {
             at += 1;
-            at <= kept || link.kind != LinkKind::Navigation
+            at <= kept || !matches!(link.kind, LinkKind::Navigation | LinkKind::Sitemap)
         });
         self.frames.iter_mut().for_each(|frame| frame.drop_places(0));
     }
@@ -188,6 +204,7 @@ impl<'a> Links<'a> {
                     raw: Cow::Owned(link.raw.into_owned()),
                     kind: link.kind,
                     nofollow: link.nofollow,
+                    lastmod: link.lastmod,
                 })
                 .collect(),
             base: self.base.map(|base| Cow::Owned(base.into_owned())),
@@ -197,6 +214,7 @@ impl<'a> Links<'a> {
             encoding: self.encoding,
             refresh_s: self.refresh_s,
             agent: "",
+            sitemap: self.sitemap,
             outside: self.outside,
         }
     }
@@ -235,7 +253,7 @@ fn is_idle(raw: &str) -> bool {
 /// `X-Robots-Tag` matter). `text` is scratch space that outlives the links: a body that is not UTF-8 is transcoded
 /// into it (three bytes for one at most).
 ///
-/// HTML, XHTML, SVG and other XML and CSS bodies are read; of anything else only the headers are. A body without a
+/// HTML, XHTML, SVG and other XML, CSS and feeds are read; of anything else only the headers are. A body without a
 /// usable type is sniffed (MIME Sniffing Standard). The body of an error (status 400 and above) gives no
 /// [`LinkKind::Navigation`]: relative links of "not found" pages are a well known trap.
 ///
@@ -248,13 +266,15 @@ pub fn extract<'a>(
     body: &'a [u8],
     text: &'a mut String,
 ) -> Links<'a> {
-    extract_for("", status, content_type, headers, body, text)
+    extract_for("", Role::Page, status, content_type, headers, body, text)
 }
 
-/// As [`extract`], and directives that name this product token count, too.
+/// As [`extract`], and directives that name this product token count, too. `role` says whether the body may be, or should
+/// be, a sitemap.
 #[must_use]
 pub fn extract_for<'a>(
     agent: &'a str,
+    role: Role,
     status: u16,
     content_type: Option<&[u8]>,
     headers: &'a [(String, Vec<u8>)],
@@ -268,7 +288,19 @@ pub fn extract_for<'a>(
     headers::links(status, headers, &mut links);
     let before = links.links.len();
     let essence = mime::sniff(content_type, body);
-    if let Some(kind) = Body::of(&essence) {
+    let read = FINE.contains(&status) && read_listing(&essence, content_type, body, role, &mut links);
+    if links.sitemap.is_some() || role == Role::Sitemap {
+        // what should be a sitemap and is none (an error page, say) leads nowhere; nor do the headers of one that is
+        let mut at = 0;
+        links.links.retain(|link| {
+            at += 1;
+            at > before || link.kind == LinkKind::Redirect
+        });
+    } else if read {
+        // a feed
+    } else if essence == feed::TYPE {
+        feed::json(body, &mut links);
+    } else if let Some(kind) = Body::of(&essence) {
         let (encoding, decoded) = match kind {
             Body::Css => charset::decode_css(content_type, body),
             Body::Html | Body::Xml => charset::decode(content_type, body),
@@ -291,6 +323,58 @@ pub fn extract_for<'a>(
         links.drop_places(before);
     }
     links
+}
+
+/// Statuses whose body is what was asked for.
+const FINE: std::ops::RangeInclusive<u16> = 200..=299;
+
+/// What a body is expected to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Role {
+    /// A page. Feeds are read as feeds, sitemaps are not read.
+    #[default]
+    Page,
+    /// A page; should it be an XML sitemap, it is read as one.
+    Either,
+    /// What a user named: a page, or a sitemap or feed in whatever form. Text is one if it has nothing but addresses.
+    Seed,
+    /// A sitemap in whatever form and under whatever type; anything else is not read at all.
+    Sitemap,
+}
+
+/// Reads a sitemap or an XML feed, if the body is one and `role` wants it read. Tells whether it was.
+fn read_listing(essence: &str, content_type: Option<&[u8]>, body: &[u8], role: Role, links: &mut Links<'_>) -> bool {
+    let may_be = match role {
+        Role::Sitemap => true,
+        Role::Seed if essence == "text/plain" || body.starts_with(&[0x1f, 0x8b]) => true,
+        Role::Seed | Role::Either | Role::Page => matches!(Body::of(essence), Some(Body::Xml)),
+    };
+    if !may_be {
+        return false;
+    }
+    let mut gather = sitemap::Gather::new(content_type, role != Role::Sitemap);
+    gather.feed(body);
+    let mut found = Links::default();
+    let summary = gather.finish(&mut found);
+    let wanted = match (role, summary.form) {
+        (_, None) => false,
+        (Role::Page, Some(form)) => form.is_feed(),
+        // prose may have an address on a line of its own
+        (Role::Seed, Some(sitemap::Form::Text)) => summary.other_lines == 0,
+        (Role::Either | Role::Seed | Role::Sitemap, Some(_)) => true,
+    };
+    if wanted {
+        let room = MAX_LINKS_PER_PAGE.saturating_sub(links.counted());
+        links.dropped += found.dropped + found.links.len().saturating_sub(room) as u64;
+        links.links.extend(found.links.into_iter().take(room));
+        links.base = links.base.take().or(found.base);
+    }
+    // a feed that is met as a page stays one
+    let listing = wanted && (role == Role::Seed || summary.form.is_some_and(|form| !form.is_feed()));
+    if listing || role == Role::Sitemap {
+        links.sitemap = Some(summary);
+    }
+    wanted
 }
 
 /// The kinds of body that are read.
@@ -324,7 +408,8 @@ mod tests {
             .map(|(n, v)| ((*n).to_owned(), v.as_bytes().to_vec()))
             .collect();
         let mut text = String::new();
-        let links = extract(status, content_type.map(str::as_bytes), &headers, body, &mut text);
+        let content_type = content_type.map(str::as_bytes);
+        let links = extract(status, content_type, &headers, body, &mut text);
         links.links.iter().map(|l| (l.kind, l.raw.to_string())).collect()
     }
 

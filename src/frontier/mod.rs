@@ -7,6 +7,8 @@
 pub mod queue;
 pub mod ready;
 
+use std::num::NonZeroU32;
+
 use serde::{Deserialize, Serialize};
 
 use crate::extract::LinkKind;
@@ -77,7 +79,7 @@ pub struct Item {
 pub struct Path {
     /// Navigation hops from a seed.
     pub depth: u16,
-    /// Hop letters from the seed (`L`, `E`, `R`), the last [`MAX_HOPS_SHOWN`] of them.
+    /// Hop letters from the seed (`L`, `E`, `R`, `M`), the last [`MAX_HOPS_SHOWN`] of them.
     pub hops: String,
     /// The page it was found on.
     pub via: Option<String>,
@@ -93,7 +95,12 @@ pub struct Path {
     pub seed: Option<u64>,
     /// Requests that were made for it.
     pub tries: u8,
-    /// The requests of the redirects up to here, the first one first; empty unless a redirect led here.
+    /// When it changed last, seconds since 1970, if a sitemap or feed says so. Its row has it behind everything else,
+    /// so that rows without it are as they were before there was one.
+    #[serde(skip)]
+    pub lastmod: Option<NonZeroU32>,
+    /// The requests of the redirects up to here, the first one first; empty unless a redirect led here. In its row
+    /// behind `lastmod`.
     #[serde(skip)]
     pub chain: Vec<Asked>,
 }
@@ -139,8 +146,26 @@ impl Path {
             outside: false,
             seed: Some(number),
             tries: 0,
+            lastmod: None,
             chain: Vec::new(),
         }
+    }
+
+    /// It is to be read as a sitemap: the last hop, redirects aside, says so.
+    #[must_use]
+    pub fn is_sitemap(&self) -> bool {
+        self.nesting() > 0
+    }
+
+    /// Sitemaps in a row up to here, redirects aside.
+    #[must_use]
+    pub fn nesting(&self) -> usize {
+        let hops = self
+            .hops
+            .chars()
+            .rev()
+            .filter(|hop| *hop != LinkKind::Redirect.letter());
+        hops.take_while(|hop| *hop == LinkKind::Sitemap.letter()).count()
     }
 
     /// The hop letters one hop further on.
@@ -152,15 +177,21 @@ impl Path {
 }
 
 impl Item {
-    /// The row as stored: address and path; then the chain of redirects, if there is one.
+    /// The row as stored: address and path; then, if there is either, when it changed last (four bytes, zero for not
+    /// known) and the chain of redirects.
     #[must_use]
     pub fn to_row(&self) -> Vec<u8> {
-        let row = match self.path.chain.as_slice() {
-            [] => postcard::to_stdvec(&(self.url.href(), &self.path)),
-            chain => postcard::to_stdvec(&(self.url.href(), &self.path, chain)),
-        };
         #[expect(clippy::expect_used, reason = "plain data always encodes")]
-        row.expect("a row encodes")
+        let mut row = postcard::to_stdvec(&(self.url.href(), &self.path)).expect("a row encodes");
+        let Path { lastmod, chain, .. } = &self.path;
+        if lastmod.is_some() || !chain.is_empty() {
+            row.extend_from_slice(&lastmod.map_or(0, NonZeroU32::get).to_le_bytes());
+        }
+        if !chain.is_empty() {
+            #[expect(clippy::expect_used, reason = "plain data always encodes")]
+            row.extend(postcard::to_stdvec(chain).expect("a chain encodes"));
+        }
+        row
     }
 
     /// The inverse of [`Item::to_row`].
@@ -169,9 +200,12 @@ impl Item {
     /// What is wrong with the bytes.
     pub fn from_row(bytes: &[u8], identity: &Identity) -> Result<Self, String> {
         let failed = |error: postcard::Error| error.to_string();
-        let ((href, mut path), chain): ((String, Path), _) = postcard::take_from_bytes(bytes).map_err(failed)?;
-        if !chain.is_empty() {
-            path.chain = postcard::from_bytes(chain).map_err(failed)?;
+        let ((href, mut path), rest): ((String, Path), _) = postcard::take_from_bytes(bytes).map_err(failed)?;
+        if let Some((lastmod, chain)) = rest.split_first_chunk() {
+            path.lastmod = NonZeroU32::new(u32::from_le_bytes(*lastmod));
+            if !chain.is_empty() {
+                path.chain = postcard::from_bytes(chain).map_err(failed)?;
+            }
         }
         let url = CrawlUrl::parse(&href, identity).map_err(|reject: Reject| format!("{href}: {reject}"))?;
         Ok(Self { url, path })
@@ -222,13 +256,53 @@ mod tests {
             url: url.clone(),
             path: Path::seed(7),
         };
-        assert_eq!(Item::from_row(&item.to_row(), &identity), Ok(item.clone()));
-        item.path.chain = vec![Asked::of(&url, None), Asked::of(&url, Some("a=1"))];
-        assert_eq!(item.path.chain[0].page, item.path.chain[1].page);
-        assert_ne!(item.path.chain[0].request, item.path.chain[1].request);
-        let row = item.to_row();
-        assert_eq!(Item::from_row(&row, &identity), Ok(item));
-        assert!(Item::from_row(&row[..row.len() - 1], &identity).is_err());
+        for lastmod in [None, NonZeroU32::new(1_780_315_200)] {
+            item.path.lastmod = lastmod;
+            item.path.chain = vec![Asked::of(&url, None), Asked::of(&url, Some("a=1"))];
+            assert_eq!(item.path.chain[0].page, item.path.chain[1].page);
+            assert_ne!(item.path.chain[0].request, item.path.chain[1].request);
+            let row = item.to_row();
+            assert_eq!(Item::from_row(&row, &identity).as_ref(), Ok(&item));
+            assert!(Item::from_row(&row[..row.len() - 1], &identity).is_err());
+        }
+    }
+
+    #[test]
+    fn a_row_keeps_the_date_and_is_read_without_one() {
+        let mut item = Item {
+            url: CrawlUrl::parse("http://a.test/", &Identity::default()).unwrap(),
+            path: Path::seed(7),
+        };
+        let plain = item.to_row();
+        assert_eq!(Item::from_row(&plain, &Identity::default()).as_ref(), Ok(&item));
+        item.path.lastmod = NonZeroU32::new(1_780_315_200);
+        let dated = item.to_row();
+        assert_eq!(dated.len(), plain.len() + 4);
+        assert!(dated.starts_with(&plain));
+        assert_eq!(Item::from_row(&dated, &Identity::default()), Ok(item));
+    }
+
+    #[test]
+    fn the_hops_tell_a_sitemap() {
+        let path = |hops: &str| Path {
+            hops: hops.to_owned(),
+            ..Path::seed(0)
+        };
+        for (hops, is_one, nesting) in [
+            ("", false, 0),
+            ("M", true, 1),
+            ("MMR", true, 2),
+            ("MRMR", true, 2),
+            ("ML", false, 0),
+            ("MLER", false, 0),
+            ("LM", true, 1),
+        ] {
+            assert_eq!(
+                (path(hops).is_sitemap(), path(hops).nesting()),
+                (is_one, nesting),
+                "{hops}"
+            );
+        }
     }
 
     #[test]

@@ -75,6 +75,7 @@ mod tests {
             tail,
             widened: Vec::new(),
             imported: None,
+            listed: 0,
         }
     }
 

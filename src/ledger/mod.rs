@@ -49,6 +49,8 @@ const TAIL_KEY: &[u8] = b"tail";
 const JOB_KEY: &[u8] = b"job";
 const RULES_KEY: &[u8] = b"rules";
 const IMPORTED_KEY: &[u8] = b"cookies.txt";
+/// URLs admitted from sitemaps; a job of before there were any has no such row.
+const LISTED_KEY: &[u8] = b"listed";
 const SEED_PREFIX: &[u8] = b"seed/";
 const WIDEN_PREFIX: &[u8] = b"widen/";
 
@@ -292,6 +294,9 @@ impl Ledger {
                 .put(Table::Robots, &robots_key(*host, *scheme), bytes.clone());
         }
         self.keep_cookies(&fact.cookies);
+        if let Some(urls) = fact.listed {
+            self.batch.put(Table::Meta, LISTED_KEY, encode(&urls));
+        }
         if let Some((number, result)) = &fact.seed {
             self.batch
                 .put(Table::Meta, &numbered(SEED_PREFIX, *number), encode(result));

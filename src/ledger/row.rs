@@ -4,7 +4,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use super::{IMPORTED_KEY, JOB_KEY, RULES_KEY, TAIL_KEY, WIDEN_PREFIX};
+use super::{IMPORTED_KEY, JOB_KEY, LISTED_KEY, RULES_KEY, TAIL_KEY, WIDEN_PREFIX};
 use crate::archive::warc::Members;
 use crate::clock::Time;
 use crate::cookies::Jar;
@@ -111,6 +111,8 @@ pub struct Found {
     pub widened: Vec<String>,
     /// The cookies.txt that was taken last.
     pub imported: Option<Fingerprint>,
+    /// URLs admitted from sitemaps.
+    pub listed: u64,
 }
 
 /// Reads what the store says of a job, before anything is changed.
@@ -132,11 +134,16 @@ pub fn look(store: &dyn Store) -> io::Result<Found> {
         .map(|(_, value)| String::from_utf8_lossy(&value).into_owned())
         .collect();
     let imported = read(IMPORTED_KEY)?.map(|bytes| decode(&bytes)).transpose()?;
+    let listed = read(LISTED_KEY)?
+        .map(|bytes| decode(&bytes))
+        .transpose()?
+        .unwrap_or_default();
     Ok(Found {
         job,
         tail,
         widened,
         imported,
+        listed,
     })
 }
 

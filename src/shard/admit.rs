@@ -29,12 +29,50 @@ impl Shard {
         now: Time,
     ) {
         fact.delta.links = counts;
+        self.leave_robots_txt(fact, &mut links);
+        self.admit_some(fact, links, from, now);
+    }
+
+    /// A robots.txt is fetched as the first work of its host: a link to it asks for nothing more.
+    fn leave_robots_txt(&self, fact: &mut Fact, links: &mut Vec<Link>) {
         if self.settings.robots {
-            // a robots.txt is fetched as the first work of its host: a link to it asks for nothing more
             let found = links.len();
             links.retain(|link| link.url.path_and_query() != "/robots.txt");
             fact.delta.links.seen += (found - links.len()) as u64;
         }
+    }
+
+    /// Admits the links of a sitemap, as many as the job's share of them allows. Those that are left were never found:
+    /// they count as dropped.
+    pub(super) fn admit_listed(
+        &mut self,
+        fact: &mut Fact,
+        mut links: Vec<Link>,
+        counts: LinkCounts,
+        from: (&Item, Option<&str>),
+        now: Time,
+    ) {
+        fact.delta.links = counts;
+        self.leave_robots_txt(fact, &mut links);
+        let most = self.settings.max_sitemap_urls;
+        let before = self.listed;
+        while !links.is_empty() && self.listed < most {
+            // what was seen before costs nothing of the share, so several rounds may be needed
+            let room = usize::try_from(most - self.listed).unwrap_or(usize::MAX);
+            let later = links.split_off(room.min(links.len()));
+            let admitted = fact.delta.links.admitted;
+            self.admit_some(fact, links, Some(from), now);
+            self.listed += fact.delta.links.admitted - admitted;
+            links = later;
+        }
+        fact.listed_left = links.len() as u64;
+        fact.delta.links.found -= fact.listed_left;
+        fact.delta.links_dropped += fact.listed_left;
+        fact.listed = (self.listed > before).then_some(self.listed);
+    }
+
+    /// `from` is the page they stand on and the `Cookie` header that was sent for it.
+    fn admit_some(&mut self, fact: &mut Fact, links: Vec<Link>, from: Option<(&Item, Option<&str>)>, now: Time) {
         let prints: Vec<_> = links.iter().map(|link| link.print).collect();
         let mut flags = std::mem::take(&mut self.new_flags);
         self.seen.insert_batch(&prints, &mut flags);
@@ -55,7 +93,12 @@ impl Shard {
             let redirected = link.kind == LinkKind::Redirect;
             let path = Path {
                 depth: link.depth,
-                hops: from.map_or_else(String::new, |item| item.path.hops_to(link.kind)),
+                hops: match from {
+                    Some(item) => item.path.hops_to(link.kind),
+                    // a seed's sitemap is no seed
+                    None if link.kind == LinkKind::Sitemap => link.kind.letter().into(),
+                    None => String::new(),
+                },
                 via: from.map(|item| item.url.href().to_owned()),
                 kind: link.kind,
                 requisites: link.requisites,
@@ -67,6 +110,7 @@ impl Shard {
                     .get(..if redirected { made } else { 0 })
                     .unwrap_or_default()
                     .to_vec(),
+                lastmod: link.lastmod,
             };
             let id = self.host_of(&link.url, &mut fact.delta, now);
             if self.push(id, Item { url: link.url, path }, &mut fact.put) {

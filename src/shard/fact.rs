@@ -1,13 +1,14 @@
 //! What the shard says of a finished piece of work: the changes that must survive.
 
 use std::net::IpAddr;
+use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 
 use super::host::HostRow;
 use crate::cookies::Change;
 use crate::extract::LinkKind;
-use crate::frontier::{HostId, Item, Place};
+use crate::frontier::{HostId, Item, Path, Place};
 use crate::hash::Fingerprint;
 use crate::robots::Robots;
 use crate::stats::{Delta, LinkCounts};
@@ -91,6 +92,25 @@ pub struct Errand {
     pub scheme: Scheme,
     /// Redirects followed so far.
     pub hop: u8,
+    /// The sitemaps it names are wanted.
+    pub sitemaps: bool,
+    /// Navigation hops from a seed of the URL that it is fetched for: its sitemaps stand as deep.
+    pub depth: u16,
+}
+
+impl Errand {
+    /// The robots.txt as the page on which its sitemaps are found.
+    #[must_use]
+    pub fn page(&self) -> Item {
+        Item {
+            url: self.url.clone(),
+            path: Path {
+                depth: self.depth,
+                seed: None,
+                ..Path::seed(0)
+            },
+        }
+    }
 }
 
 /// A link that is in scope, ready for the seen-set.
@@ -112,6 +132,8 @@ pub struct Link {
     pub outside: bool,
     /// The seed's number, for a seed and what it redirects to.
     pub seed: Option<u64>,
+    /// When it changed last, seconds since 1970, if a sitemap or feed says so.
+    pub lastmod: Option<NonZeroU32>,
 }
 
 /// How a request ended.
@@ -178,6 +200,8 @@ pub struct Done {
     pub counts: LinkCounts,
     /// Links beyond the page's cap.
     pub links_dropped: u64,
+    /// The links are a sitemap's.
+    pub listed: bool,
     /// For a robots.txt.
     pub robots: Option<RobotsBody>,
     /// The `Set-Cookie` headers of the answer, in order, if cookies are kept.
@@ -196,6 +220,7 @@ impl Done {
             links: Vec::new(),
             counts: LinkCounts::default(),
             links_dropped: 0,
+            listed: false,
             robots: None,
             set_cookies: Vec::new(),
         }
@@ -232,6 +257,10 @@ pub struct Fact {
     pub cookies: Vec<Change>,
     /// What came of a seed.
     pub seed: Option<(u64, SeedResult)>,
+    /// URLs admitted from sitemaps in the whole job, if it has become more.
+    pub listed: Option<u64>,
+    /// Links of a sitemap that were left because the job has had its share.
+    pub listed_left: u64,
     /// The seeds have been offered.
     pub seeds_offered: bool,
     /// Addresses that widen the scope: where a seed redirected to.

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::fact::{Done, End, Fact, RobotsBody, SeedResult, What, Work};
+use super::fact::{Done, End, Fact, Link, RobotsBody, SeedResult, What, Work};
 use super::host::{Access, GIVEN_UP, Mood, Retired};
 use super::{Errand, ROBOTS_REDIRECTS, Shard};
 use crate::clock::Time;
 use crate::frontier::{HostId, Item, Place};
 use crate::politeness;
 use crate::robots::Robots;
-use crate::stats::Settled;
+use crate::stats::{LinkCounts, Settled};
 use crate::url::{CrawlUrl, Scheme};
 
 /// How a request went, as the host's patience sees it.
@@ -42,6 +42,16 @@ fn health(end: &End) -> Health {
     }
 }
 
+/// What was found on a page.
+struct Found {
+    links: Vec<Link>,
+    counts: LinkCounts,
+    /// The page is a sitemap.
+    listed: bool,
+    /// The `Cookie` header that was sent for the page.
+    cookie: Option<String>,
+}
+
 impl Shard {
     /// Takes in a finished request and says what must be stored. `now` is when the loop saw it; the host rests from
     /// `done.at`.
@@ -54,6 +64,7 @@ impl Shard {
             links,
             counts,
             links_dropped,
+            listed,
             robots,
             set_cookies,
         } = done;
@@ -89,21 +100,18 @@ impl Shard {
         match what {
             What::Page { place, item } => {
                 self.change_mood(id, health, &end, &mut fact);
-                self.settle_page(
-                    id,
-                    place,
-                    item,
-                    &end,
-                    health,
-                    &mut fact,
+                let found = Found {
                     links,
                     counts,
-                    cookie.as_deref(),
-                    now,
-                );
+                    listed,
+                    cookie,
+                };
+                self.settle_page(id, place, item, &end, health, &mut fact, found, now);
             }
             What::Robots(errand) => {
                 self.settle_robots(id, &errand, &end, robots, &mut fact, at);
+                // in the same fact as the rules: a robots.txt that is known has given its sitemaps
+                self.admit(&mut fact, links, counts, Some((&errand.page(), None)), now);
                 let for_another = errand.owner != id;
                 self.slow_down(id, health, for_another, &end, &mut fact);
             }
@@ -177,9 +185,7 @@ impl Shard {
         end: &End,
         health: Health,
         fact: &mut Fact,
-        links: Vec<super::Link>,
-        counts: crate::stats::LinkCounts,
-        cookie: Option<&str>,
+        found: Found,
         now: Time,
     ) {
         self.host(id).queue.settled(place);
@@ -202,11 +208,17 @@ impl Shard {
                     mime: mime.clone(),
                 };
                 fact.seed = item.path.seed.map(|number| (number, SeedResult::Answered(*status)));
-                fact.widen = links
+                fact.widen = found
+                    .links
                     .iter()
                     .find(|link| link.seed.is_some() && link.url.host_key() != item.url.host_key())
                     .map(|link| link.url.href().to_owned());
-                self.admit(fact, links, counts, Some((&item, cookie)), now);
+                let from = (&item, found.cookie.as_deref());
+                if found.listed {
+                    self.admit_listed(fact, found.links, found.counts, from, now);
+                } else {
+                    self.admit(fact, found.links, found.counts, Some(from), now);
+                }
             }
             End::Found(_) => {}
             End::Failed { reason, detail, .. } => {
@@ -357,7 +369,7 @@ impl Shard {
         let asked_for = match end {
             End::Answered {
                 retry_after,
-                status: 429 | 500..=599 | 300..=399,
+                status: 403 | 429 | 500..=599 | 300..=399,
                 ..
             } => *retry_after,
             _ => None,

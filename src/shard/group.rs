@@ -95,6 +95,7 @@ impl Shard {
                         group.line.push_back(id);
                     }
                     self.host(id).in_line = true;
+                    self.in_lines += 1;
                     return Gate::Closed(None);
                 }
                 if idle && now.since(at) >= ADDRESS_LIFE {
@@ -222,6 +223,7 @@ impl Shard {
             let host = self.host(id);
             host.in_line = false;
             host.due = host.due.max(due);
+            self.in_lines -= 1;
             self.schedule(id);
             if !self.host(id).scheduled
                 && let Some(group) = self.groups.get_mut(&ip)

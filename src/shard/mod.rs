@@ -28,8 +28,9 @@ pub use host::{HostRow, ROBOTS_LIFE, Retired, StoredAccess};
 use crate::clock::Time;
 use crate::cookies::Jar;
 use crate::frontier::ready::Ready;
-use crate::frontier::{HostId, Item, Place};
+use crate::frontier::{HostId, Item, Path, Place};
 use crate::politeness::{self, GlobalPace, Patience};
+use crate::scope::Sitemaps;
 use crate::seen::SeenSet;
 use crate::stats::Settled;
 use crate::url::{CrawlUrl, Scheme};
@@ -60,6 +61,10 @@ pub struct Settings {
     pub max_pages_per_host: Option<u64>,
     /// Names that share an address share one gap.
     pub per_address: bool,
+    /// Read sitemaps.
+    pub sitemaps: Sitemaps,
+    /// URLs admitted from sitemaps in the whole job at most.
+    pub max_sitemap_urls: u64,
 }
 
 /// What the loop does next.
@@ -124,9 +129,13 @@ pub struct Shard {
     hold_until: Time,
     /// The hosts by address, if names that share one share its gap.
     groups: Groups,
+    /// Hosts that stand in the lines of their addresses.
+    in_lines: usize,
     new_flags: Vec<bool>,
     /// The cookies, if they are kept.
     jar: Option<Jar>,
+    /// URLs admitted from sitemaps so far.
+    listed: u64,
 }
 
 impl Shard {
@@ -153,7 +162,9 @@ impl Shard {
             robots_order: std::collections::VecDeque::new(),
             hold_until,
             groups: Groups::new(),
+            in_lines: 0,
             new_flags: Vec::new(),
+            listed: 0,
             jar: None,
         }
     }
@@ -161,6 +172,11 @@ impl Shard {
     /// Keeps and sends cookies from now on, beginning with these.
     pub fn keep_cookies(&mut self, jar: Jar) {
         self.jar = Some(jar);
+    }
+
+    /// Takes in how many URLs earlier runs admitted from sitemaps.
+    pub fn load_listed(&mut self, urls: u64) {
+        self.listed = urls;
     }
 
     /// Takes in a host of an earlier run, in order of their ids. It is held its own delay first, and not longer than
@@ -243,6 +259,7 @@ impl Shard {
         let durable = self.durable;
         let obey = self.settings.robots;
         let per_host = self.settings.per_host;
+        let sitemaps = self.settings.sitemaps;
         let host = self.host(id);
         if host.in_flight >= per_host {
             return None;
@@ -319,12 +336,14 @@ impl Shard {
                 } else {
                     0
                 };
-                let url = host.queue.front().map(|(_, item)| item.url.robots_txt())?;
+                let (_, item) = host.queue.front()?;
                 let errand = Errand {
-                    url,
+                    url: item.url.robots_txt(),
                     owner: id,
                     scheme,
                     hop: 0,
+                    sitemaps: wants_sitemaps(sitemaps, &item.path),
+                    depth: item.path.depth,
                 };
                 let held = match host.access(scheme) {
                     Access::Rules { rules: Some(rules), .. } => rules.memory_bytes(),
@@ -459,6 +478,16 @@ impl Shard {
     /// All facts up to this number survive a crash now.
     pub fn durable(&mut self, number: u64) {
         self.durable = number;
+    }
+}
+
+/// Are the sitemaps of a host wanted whose robots.txt is fetched for this URL? Not of a host beyond the scope, which has
+/// a page's picture only; where a seed redirected to is within.
+fn wants_sitemaps(sitemaps: Sitemaps, path: &Path) -> bool {
+    match sitemaps {
+        Sitemaps::No => false,
+        Sitemaps::Yes => !path.outside || path.seed.is_some(),
+        Sitemaps::Only => path.seed.is_some(),
     }
 }
 

@@ -36,6 +36,8 @@ fn settings() -> Settings {
         retries: 1,
         max_pages_per_host: None,
         per_address: false,
+        sitemaps: Sitemaps::Yes,
+        max_sitemap_urls: u64::MAX,
     }
 }
 
@@ -55,6 +57,7 @@ fn link(url: &str) -> Link {
         redirects: 0,
         outside: false,
         seed: Some(print.high),
+        lastmod: None,
     }
 }
 

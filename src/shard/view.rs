@@ -27,10 +27,10 @@ impl Shard {
         self.in_flight
     }
 
-    /// Hosts in the heap.
+    /// Hosts that wait for their time or for their address.
     #[must_use]
     pub fn scheduled(&self) -> usize {
-        self.ready.len()
+        self.ready.len() + self.in_lines
     }
 
     /// Hosts known.

@@ -1,14 +1,16 @@
 //! A page's raw links → addresses in scope, with their fingerprints. Normalize comes before scope.
 
 use std::collections::HashSet;
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-use crate::extract::{LinkKind, Links};
+use crate::extract::sitemap::MAX_NESTING;
+use crate::extract::{LinkKind, Links, RawLink};
 use crate::frontier::Item;
 use crate::hash::HashKey;
-use crate::scope::{OutReason, Scope, Verdict};
-use crate::shard::Link;
+use crate::scope::{OutReason, Scope, Sitemaps, Verdict};
+use crate::shard::{Errand, Link};
 use crate::stats::LinkCounts;
 use crate::url::{Base, CrawlUrl, Identity, MAX_REPEATS, Reject, repeats_itself};
 
@@ -33,6 +35,8 @@ pub struct Judge {
     pub requisites: bool,
     /// Leave links that say `nofollow`, or whose page says so.
     pub obey_nofollow: bool,
+    /// Read sitemaps.
+    pub sitemaps: Sitemaps,
     /// Addresses left as traps in this run.
     pub traps: AtomicU32,
 }
@@ -95,7 +99,14 @@ impl Judge {
                 continue;
             }
             match CrawlUrl::join(&base, text, &self.identity) {
-                Ok(url) => self.judge_one(page, url, link.kind, scope, judged),
+                Ok(url) => {
+                    let found = Found {
+                        kind: link.kind,
+                        lastmod: link.lastmod,
+                        listed: found.sitemap.is_some(),
+                    };
+                    self.judge_one(page, url, found, scope, judged);
+                }
                 Err(reject) => judged.reject(link.kind, &reject),
             }
         }
@@ -105,11 +116,23 @@ impl Judge {
         }
     }
 
-    fn judge_one(&self, page: &Item, url: CrawlUrl, kind: LinkKind, scope: &Scope, judged: &mut Judged) {
+    fn judge_one(&self, page: &Item, url: CrawlUrl, found: Found, scope: &Scope, judged: &mut Judged) {
         let path = &page.path;
+        let Found { kind, lastmod, listed } = found;
         let requisite = matches!(kind, LinkKind::Requisite | LinkKind::Stylesheet);
-        if requisite && !self.requisites {
+        let followed = match kind {
+            LinkKind::Requisite | LinkKind::Stylesheet => self.requisites,
+            LinkKind::Navigation => listed || self.sitemaps != Sitemaps::Only,
+            LinkKind::Redirect | LinkKind::Sitemap => true,
+        };
+        if !followed {
             judged.counts.out_of_scope += 1;
+            return;
+        }
+        let sitemap = kind == LinkKind::Sitemap || kind == LinkKind::Redirect && path.is_sitemap();
+        if kind == LinkKind::Sitemap && path.nesting() >= MAX_NESTING {
+            judged.counts.trap += 1;
+            self.name_trap(&url, page, &format!("more than {MAX_NESTING} sitemaps in a row"));
             return;
         }
         let redirects = if kind == LinkKind::Redirect {
@@ -126,14 +149,22 @@ impl Judge {
         let requisites = match kind {
             LinkKind::Requisite | LinkKind::Stylesheet => path.requisites + 1,
             LinkKind::Redirect => path.requisites,
-            LinkKind::Navigation => 0,
+            LinkKind::Navigation | LinkKind::Sitemap => 0,
         };
         let deep_frame = requisite && requisites > MAX_REQUISITE_HOPS;
-        let further = kind == LinkKind::Navigation || deep_frame;
+        // what a sitemap lists is one hop further than it, its pictures too: they are those of the pages
+        let further = kind == LinkKind::Navigation || deep_frame || requisite && listed;
         let depth = path.depth.saturating_add(u16::from(further));
         let requisites = if deep_frame { 0 } else { requisites };
-        let outside = match scope.judge(&url, depth) {
+        let verdict = if sitemap {
+            // one whose entries would be too deep is not worth a request
+            scope.judge_sitemap(&url, depth.saturating_add(1))
+        } else {
+            scope.judge(&url, depth)
+        };
+        let outside = match verdict {
             Verdict::In => false,
+            Verdict::Out(OutReason::Scope) if sitemap => true,
             Verdict::Out(OutReason::Scope) if follows_outside(page, kind) && !refused_seed(page, kind, scope, &url) => {
                 true
             }
@@ -150,6 +181,8 @@ impl Judge {
             return;
         }
         let seed = if kind == LinkKind::Redirect { path.seed } else { None };
+        let moved = seed.is_some() && self.sitemaps != Sitemaps::No && url.host_key() != page.url.host_key();
+        let usual = moved.then(|| usual_place(&url, &self.identity)).flatten();
         let print = self.key.fingerprint(url.canonical().as_bytes());
         judged.links.push(Link {
             url,
@@ -160,8 +193,51 @@ impl Judge {
             redirects,
             outside,
             seed,
+            lastmod,
         });
+        if let Some(url) = usual {
+            // the seed has moved to another host, and its sitemap with it
+            judged.counts.found += 1;
+            let found = Found {
+                kind: LinkKind::Sitemap,
+                lastmod: None,
+                listed: false,
+            };
+            self.judge_one(page, url, found, scope, judged);
+        }
     }
+
+    /// The sitemaps that a robots.txt names, if they are wanted.
+    #[must_use]
+    pub fn judge_robots(&self, errand: &Errand, sitemaps: &[String]) -> Judged {
+        if !errand.sitemaps || self.sitemaps == Sitemaps::No {
+            return Judged::default();
+        }
+        let named = sitemaps.iter().map(|raw| RawLink {
+            raw: raw.as_str().into(),
+            kind: LinkKind::Sitemap,
+            nofollow: false,
+            lastmod: None,
+        });
+        let mut found = Links::default();
+        found.links = named.collect();
+        self.judge(&errand.page(), &found)
+    }
+}
+
+/// A link of a page, but for its address.
+#[derive(Debug, Clone, Copy)]
+struct Found {
+    kind: LinkKind,
+    lastmod: Option<NonZeroU32>,
+    /// The page is a sitemap, and this is what it lists.
+    listed: bool,
+}
+
+/// Where a host has its sitemap if nothing says otherwise.
+#[must_use]
+pub fn usual_place(of: &CrawlUrl, identity: &Identity) -> Option<CrawlUrl> {
+    CrawlUrl::join(&Base::of(of, None), "/sitemap.xml", identity).ok()
 }
 
 impl Judged {
@@ -201,7 +277,7 @@ impl Judge {
 fn follows_outside(page: &Item, kind: LinkKind) -> bool {
     let path = &page.path;
     match kind {
-        LinkKind::Navigation => false,
+        LinkKind::Navigation | LinkKind::Sitemap => false,
         LinkKind::Requisite | LinkKind::Stylesheet => !path.outside || path.kind == LinkKind::Stylesheet,
         LinkKind::Redirect => path.seed.is_some() || path.outside || path.requisites > 0,
     }
@@ -215,7 +291,6 @@ fn refused_seed(page: &Item, kind: LinkKind, scope: &Scope, url: &CrawlUrl) -> b
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::extract::RawLink;
     use crate::frontier::Path;
     use crate::scope::ScopeKind;
 
@@ -229,6 +304,7 @@ mod tests {
             key: HashKey([1; 16]),
             requisites,
             obey_nofollow: false,
+            sitemaps: Sitemaps::Yes,
             traps: AtomicU32::new(0),
         }
     }
@@ -250,6 +326,7 @@ mod tests {
                 raw: (*raw).into(),
                 kind: *kind,
                 nofollow: raw.ends_with("?nofollow"),
+                lastmod: None,
             })
             .collect();
         let mut found = Links::default();
@@ -413,5 +490,71 @@ mod tests {
                 .links
                 .is_empty()
         );
+    }
+
+    /// The links of a sitemap.
+    fn listing<'a>(raw: &[(&'a str, LinkKind)]) -> Links<'a> {
+        let mut found = links(raw);
+        found.sitemap = Some(crate::extract::sitemap::Summary::default());
+        found
+    }
+
+    #[test]
+    fn what_a_sitemap_lists_must_be_in_scope_and_is_one_hop_further() {
+        let found = listing(&[
+            ("/a", LinkKind::Navigation),
+            ("http://out.test/", LinkKind::Navigation),
+            ("/i.png", LinkKind::Requisite),
+            ("http://out.test/more.xml", LinkKind::Sitemap),
+        ]);
+        let sitemap = page("http://out.test/s.xml", |path| {
+            path.hops = "M".to_owned();
+            path.outside = true;
+        });
+        let judged = judge(true).judge(&page("http://in.test/s.xml", |path| path.hops = "M".to_owned()), &found);
+        let got: Vec<_> = judged
+            .links
+            .iter()
+            .map(|link| (link.url.href(), link.depth, link.outside))
+            .collect();
+        assert_eq!(
+            got,
+            [
+                ("http://in.test/a", 1, false),
+                ("http://in.test/i.png", 1, false),
+                ("http://out.test/more.xml", 0, true)
+            ]
+        );
+        let own = listing(&[("/a", LinkKind::Navigation), ("http://in.test/a", LinkKind::Navigation)]);
+        let judged = judge(true).judge(&sitemap, &own);
+        assert_eq!((judged.links.len(), judged.counts.out_of_scope), (1, 1));
+    }
+
+    #[test]
+    fn sitemaps_in_a_row_end_and_one_that_moved_is_still_one() {
+        let at = |hops: &'static str| page("http://in.test/s.xml", move |path| path.hops = hops.to_owned());
+        let inner = listing(&[("/t.xml", LinkKind::Sitemap)]);
+        assert_eq!(judge(true).judge(&at("MM"), &inner).links.len(), 1);
+        let judged = judge(true).judge(&at("MMM"), &inner);
+        assert_eq!((judged.links.len(), judged.counts.trap), (0, 1));
+        let moved = links(&[("http://out.test/t.xml", LinkKind::Redirect)]);
+        assert_eq!(judge(true).judge(&at("MR"), &moved).links.len(), 1);
+        assert_eq!(judge(true).judge(&at("ML"), &moved).links.len(), 0);
+    }
+
+    #[test]
+    fn with_sitemaps_only_no_page_leads_on() {
+        let mut judge = judge(true);
+        judge.sitemaps = Sitemaps::Only;
+        let raw = [
+            ("/a", LinkKind::Navigation),
+            ("/i.png", LinkKind::Requisite),
+            ("/b", LinkKind::Redirect),
+        ];
+        let judged = judge.judge(&page("http://in.test/", |_| {}), &links(&raw));
+        let kinds: Vec<_> = judged.links.iter().map(|link| link.kind).collect();
+        assert_eq!(kinds, [LinkKind::Requisite, LinkKind::Redirect]);
+        let sitemap = page("http://in.test/s.xml", |path| path.hops = "M".to_owned());
+        assert_eq!(judge.judge(&sitemap, &listing(&raw)).links.len(), 3);
     }
 }

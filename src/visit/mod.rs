@@ -13,19 +13,24 @@ use crate::archive::warc::{self, Members, Provenance};
 use crate::clock::Time;
 use crate::extract::directives::Directives;
 use crate::extract::fields::Fields;
-use crate::extract::{self, charset, mime};
+use crate::extract::sitemap::{Form, Summary};
+use crate::extract::{self, Role, charset, mime};
 use crate::fetch::decode::{self, DecodeFault, Decoded};
 use crate::fetch::{FetchError, Fetcher, Request, Response};
 use crate::frontier::{Item, Path};
 use crate::ledger::LogEntry;
 use crate::politeness;
 use crate::robots::{MAX_ROBOTS_BYTES, Robots};
+use crate::scope::Sitemaps;
 use crate::shard::{Done, End, RobotsBody, Way, What, Work};
 use crate::url::{Base, CrawlUrl};
 use judge::{Judge, Judged};
 
 /// A body longer than this is worked on off the runtime's threads, bytes.
 const LARGE_BODY: usize = 256 * 1024;
+
+/// A byte of a sitemap is so many times the work of one of a page: it may be packed, and holds nothing but addresses.
+const SITEMAP_WORK: usize = 32;
 
 /// What all visits share.
 pub struct Settings {
@@ -96,7 +101,7 @@ pub async fn visit<F: Fetcher>(
     let at = started + took + Duration::from_micros(1);
     let mut visited = match answer {
         Err(error) => failed(work, error, at),
-        Ok(response) if response.body.len() > LARGE_BODY => {
+        Ok(response) if response.body.len() > large(&work) => {
             let task = tokio::task::spawn_blocking(move || answered(work, &response, at, &settings));
             match task.await {
                 Ok(visited) => visited,
@@ -127,6 +132,15 @@ fn no_answer(error: FetchError) -> End {
         detail: error.detail,
         code: error.kind.code(),
         retryable: error.kind.retryable(),
+    }
+}
+
+/// The size of a body from which it is worked on elsewhere. A small sitemap may hold very many addresses.
+fn large(work: &Work) -> usize {
+    if path_of(work).is_some_and(Path::is_sitemap) {
+        LARGE_BODY / SITEMAP_WORK
+    } else {
+        LARGE_BODY
     }
 }
 
@@ -203,6 +217,7 @@ fn answered(work: Work, response: &Response, at: Time, settings: &Settings) -> V
             links: reading.judged.links,
             counts: reading.judged.counts,
             links_dropped: reading.links_dropped,
+            listed: reading.listed,
             robots: reading.robots,
             set_cookies: if settings.cookies {
                 set_cookies(response)
@@ -239,6 +254,7 @@ struct Reading {
     log: LogEntry,
     judged: Judged,
     links_dropped: u64,
+    listed: bool,
     robots: Option<RobotsBody>,
     page: Option<String>,
     address: String,
@@ -265,9 +281,17 @@ fn read(work: &Work, response: &Response, at: Time, settings: &Settings) -> Read
     let mut annotations = tries(path_of(work));
     annotations.extend(response.truncated.map(|why| annotation(why).to_owned()));
     annotations.extend(decoded.fault.map(|fault| format!("decode:{}", word(fault))));
-    let page = match &work.what {
-        What::Page { item, .. } => read_page(item, response, &decoded, settings),
-        What::Robots(_) | What::Address(_) => PageReading::default(),
+    let (page, robots) = match &work.what {
+        What::Page { item, .. } => (read_page(item, response, &decoded, settings), None),
+        What::Robots(errand) => {
+            let robots = read_robots(&errand.url, response, &decoded, settings);
+            let mut page = PageReading::default();
+            if let Some(RobotsBody::Rules { rules, .. }) = &robots {
+                page.judged = settings.judge.judge_robots(errand, rules.sitemaps());
+            }
+            (page, robots)
+        }
+        What::Address(_) => (PageReading::default(), None),
     };
     annotations.extend(page.annotations());
     let left_out = settings.obey_noindex && page.directives.noindex;
@@ -294,10 +318,18 @@ fn read(work: &Work, response: &Response, at: Time, settings: &Settings) -> Read
     if left_out {
         log.extra.insert("notArchived".to_owned(), "noindex".into());
     }
-    let robots = match &work.what {
-        What::Robots(errand) => read_robots(&errand.url, response, &decoded, settings),
-        What::Page { .. } | What::Address(_) => None,
-    };
+    if let Some(found) = &page.sitemap {
+        log.extra.insert("sitemapEntries".to_owned(), found.entries.into());
+        let left = found.dropped + found.unusable;
+        if left > 0 {
+            log.extra.insert("sitemapLeft".to_owned(), left.into());
+        }
+    }
+    if let Some(lastmod) = path.and_then(|path| path.lastmod) {
+        // for crawls to come: what has not changed since need not be asked for
+        let time = Time(u64::from(lastmod.get()) * 1_000_000);
+        log.extra.insert("lastmod".to_owned(), time.rfc3339(0).into());
+    }
     Reading {
         end,
         members,
@@ -306,6 +338,7 @@ fn read(work: &Work, response: &Response, at: Time, settings: &Settings) -> Read
         links_dropped: page.links_dropped,
         robots,
         page: page.fields.filter(|_| !left_out),
+        listed: page.sitemap.is_some(),
         address,
     }
 }
@@ -345,6 +378,8 @@ struct PageReading {
     judged: Judged,
     links_dropped: u64,
     directives: Directives,
+    /// It was read as a sitemap.
+    sitemap: Option<Summary>,
     /// Its line of pages.jsonl.
     fields: Option<String>,
 }
@@ -362,7 +397,8 @@ impl PageReading {
             .map(|(_, word)| (*word).to_owned());
         let left = (self.judged.nofollow > 0).then(|| format!("nofollow:{}", self.judged.nofollow));
         let redirect = self.judged.redirect.map(|why| format!("redirect:{why}"));
-        said.chain(left).chain(redirect).collect()
+        let sitemap = self.sitemap.iter().flat_map(sitemap_notes);
+        said.chain(left).chain(redirect).chain(sitemap).collect()
     }
 }
 
@@ -372,6 +408,7 @@ fn read_page(item: &Item, response: &Response, decoded: &Decoded<'_>, settings: 
     let mut text = String::new();
     let links = extract::extract_for(
         &settings.agent,
+        role(&item.path, settings),
         response.status,
         content_type,
         &response.headers,
@@ -382,6 +419,7 @@ fn read_page(item: &Item, response: &Response, decoded: &Decoded<'_>, settings: 
         judged: settings.judge.judge(item, &links),
         links_dropped: links.dropped,
         directives: links.directives,
+        sitemap: links.sitemap,
         fields: None,
     };
     let Some(fields) = &settings.fields else { return page };
@@ -396,6 +434,29 @@ fn read_page(item: &Item, response: &Response, decoded: &Decoded<'_>, settings: 
     line.extend(fields.extract(&charset::decode(content_type, &decoded.bytes).1));
     page.fields = Some(format!("{}\n", serde_json::Value::Object(line)));
     page
+}
+
+/// What the body of this URL may be.
+fn role(path: &Path, settings: &Settings) -> Role {
+    if path.is_sitemap() {
+        Role::Sitemap
+    } else if path.seed.is_some() {
+        Role::Seed
+    } else if settings.judge.sitemaps == Sitemaps::Yes {
+        Role::Either
+    } else {
+        Role::Page
+    }
+}
+
+/// What crawl.log says of a sitemap.
+fn sitemap_notes(found: &Summary) -> Vec<String> {
+    let form = found.form.map_or("none", Form::as_str);
+    [(true, form), (found.broken, "broken"), (found.too_large, "limit")]
+        .into_iter()
+        .filter(|(is_so, _)| *is_so)
+        .map(|(_, word)| format!("sitemap:{word}"))
+        .collect()
 }
 
 fn read_robots(url: &CrawlUrl, response: &Response, decoded: &Decoded<'_>, settings: &Settings) -> Option<RobotsBody> {

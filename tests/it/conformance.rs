@@ -1,5 +1,8 @@
 //! Cases collected from other crawlers and the standards, used where they lie.
 
+use std::collections::BTreeSet;
+
+use crawler::extract::sitemap::{self, EntryKind};
 use crawler::robots::Robots;
 use serde_json::Value;
 
@@ -109,4 +112,39 @@ fn robots_bytes(case: &Value) -> Option<Vec<u8>> {
     data_encoding::BASE64
         .decode(case["robots_txt_b64"].as_str()?.as_bytes())
         .ok()
+}
+
+/// The core tier of the sitemap cases: their addresses, as a set.
+#[test]
+fn sitemaps_give_the_addresses_that_their_sources_expect() {
+    let Some(file) = shared::path("conformance/sitemaps.jsonl") else {
+        println!("no shared test data on this machine");
+        return;
+    };
+    let text = std::fs::read_to_string(file).unwrap();
+    let cases = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut judged = 0;
+    let mut wrong = Vec::new();
+    for case in cases.filter(|case| case["tier"] == "core") {
+        let bytes = match case["content"].as_str() {
+            Some(text) => text.as_bytes().to_vec(),
+            None => data_encoding::BASE64
+                .decode(case["content_b64"].as_str().unwrap().as_bytes())
+                .unwrap(),
+        };
+        let mut found = BTreeSet::new();
+        sitemap::read(case["content_type"].as_str().map(str::as_bytes), &bytes, &mut |entry| {
+            if matches!(entry.kind, EntryKind::Page | EntryKind::Sitemap) {
+                found.insert(entry.loc.to_owned());
+            }
+        });
+        let urls = case["urls"].as_array().unwrap().iter();
+        let expected: BTreeSet<String> = urls.map(|url| url.as_str().unwrap().trim().to_owned()).collect();
+        judged += 1;
+        if found != expected {
+            wrong.push(case["id"].as_str().unwrap().to_owned());
+        }
+    }
+    assert!(judged > 50, "only {judged} cases");
+    assert!(wrong.is_empty(), "{} of {judged} wrong: {wrong:?}", wrong.len());
 }

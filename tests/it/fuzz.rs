@@ -35,6 +35,7 @@ entrance! {
     html: &["<a href=", "<base href='/b/'>", "\"x\"", ">", "<", "/", "<!--", "-->", "<script>", "</script>", "<svg>", "<style>", "url(", "<img srcset='a 1x, b 2x'", "&amp;", "&#x", "<template>", "<noscript>", "<iframe srcdoc=\"", "<meta http-equiv=refresh content='0;url=x'>", "<![CDATA["];
     css: &["@import ", "url(", "'a'", ")", "/*", "*/", "\\", "{", "}", ";", "@font-face", "src:", "image-set(", "@charset", "@namespace"];
     srcset: &["a", ",", " ", "1x", "2w", "(", ")", ",,", "data:,b", "\t"];
+    sitemap: &["<urlset>", "<sitemapindex>", "<rss>", "<feed>", "<url>", "</url>", "<loc>", "</loc>", "http://a/", "&amp;", "&e;", "<!DOCTYPE u [", "<!ENTITY e 'x'>", "]>", "<![CDATA[", "]]>", "<!--", "-->", "<image:loc>", "<item>", "<link>", "<?", "?>", "\x1f\u{8b}\x08"];
     headers: &["<", ">", ";", "rel=", "\"", "next", ",", "0;url=", "max-age", "Mon, 30 Nov 2026 12:00:00 GMT", "noindex", "none", "\\"];
     charset: &["text/html", ";charset=", "utf-8", "<meta charset=", "\u{feff}", "shift_jis", "<?xml encoding='", "@charset \"", "utf-16le", "\"", ">"];
     mime: &["text/", "html", ";", "charset=", "\"", "/", "<!doctype html", "GIF89a", "%PDF-", "\0", " "];

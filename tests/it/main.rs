@@ -28,4 +28,5 @@ mod kill; // kill -9, again and again
 mod pace; // how gently hosts are asked
 mod old_jobs; // job folders of earlier versions
 mod redirects; // where a redirect leads, and why not
+mod sitemap; // sitemaps and feeds: found, read, bounded
 mod virtual_time; // whole crawls in virtual time, killed thousands of times

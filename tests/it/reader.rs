@@ -250,6 +250,8 @@ pub(crate) struct LogLine {
     pub(crate) hops: String,
     pub(crate) via: String,
     pub(crate) annotations: String,
+    /// The JSON column.
+    pub(crate) extra: serde_json::Value,
 }
 
 /// The lines of a crawl.log; panics unless each has its twelve columns (a thirteenth may follow).
@@ -266,6 +268,12 @@ pub(crate) fn crawl_log(file: &Path) -> Vec<LogLine> {
             hops: columns[4].to_owned(),
             via: columns[5].to_owned(),
             annotations: columns[11].to_owned(),
+            extra: columns
+                .get(12..)
+                .filter(|rest| !rest.is_empty())
+                .map_or_else(Default::default, |rest| {
+                    serde_json::from_str(&rest.join(" ")).unwrap_or_else(|error| panic!("{error}: {line}"))
+                }),
         }
     };
     text.lines().map(line).collect()

@@ -22,7 +22,7 @@ use crawler::disk::{Append, Disk, Memory};
 use crawler::fetch::{FetchError, FetchErrorKind, Fetcher, Request, Response};
 use crawler::ledger::ArchiveSettings;
 use crawler::politeness::Patience;
-use crawler::scope::{Scope, ScopeKind};
+use crawler::scope::{Scope, ScopeKind, Sitemaps};
 use crawler::seen::Kind;
 use crawler::shard::Settings;
 use crawler::store::{Batch, MemoryStore, Row, Store, Table};
@@ -72,6 +72,8 @@ struct Web {
     per_address: bool,
     /// A page answers who has no cookie of its host with one, and with a redirect to itself.
     members: bool,
+    /// Pages behind the others to which nothing leads but the sitemaps that each robots.txt names.
+    orphans: u64,
     log: Arc<Mutex<Vec<Visit>>>,
     tries: Arc<Mutex<BTreeMap<String, u32>>>,
     /// The process that asks is dead: what it still does in memory never leaves the machine.
@@ -113,6 +115,16 @@ impl Web {
             .collect()
     }
 
+    /// Where the sitemap of a host is.
+    fn map(host: u64) -> String {
+        format!("http://h{host}.test/map.xml")
+    }
+
+    /// What the sitemap of a host lists.
+    fn mapped(&self, host: u64) -> impl Iterator<Item = u64> {
+        (self.pages..self.pages + self.orphans).filter(move |page| self.host(*page) == host)
+    }
+
     fn is_disallowed(page: u64) -> bool {
         page % 11 == 7
     }
@@ -140,7 +152,15 @@ impl Web {
         let mut seen = BTreeSet::from([0]);
         let mut queue = vec![0];
         let mut archived = BTreeSet::new();
+        if self.orphans > 0 {
+            archived.insert("http://h0.test/sitemap.xml".to_owned());
+        }
         while let Some(page) = queue.pop() {
+            let host = self.host(page);
+            // the robots.txt of a host is asked for whatever becomes of the page
+            if self.orphans > 0 && !(self.lost && host == self.hosts - 1) && archived.insert(Self::map(host)) {
+                queue.extend(self.mapped(host).filter(|orphan| seen.insert(*orphan)));
+            }
             if self.is_forbidden(page) {
                 continue;
             }
@@ -189,13 +209,35 @@ impl Web {
         };
         if url.path().ends_with("/robots.txt") {
             let mut rules = String::new();
-            for page in (0..self.pages).filter(|page| Self::is_disallowed(*page)) {
+            for page in (0..self.pages + self.orphans).filter(|page| Self::is_disallowed(*page)) {
                 if host == format!("h{}.test", page % self.hosts) {
                     let _ = writeln!(rules, "Disallow: /p{page}$");
                 }
             }
             let delay = if host == "h0.test" { "Crawl-delay: 1.5\n" } else { "" };
-            return (200, Vec::new(), format!("User-agent: *\n{delay}{rules}"));
+            let map = if self.orphans > 0 {
+                format!("Sitemap: http://{host}/map.xml\n")
+            } else {
+                String::new()
+            };
+            return (200, Vec::new(), format!("User-agent: *\n{delay}{rules}{map}"));
+        }
+        if url.path() == "/sitemap.xml" {
+            return (
+                200,
+                Vec::new(),
+                "<sitemapindex><sitemap><loc>/map.xml</loc></sitemap></sitemapindex>".to_owned(),
+            );
+        }
+        if url.path() == "/map.xml" {
+            let number = url
+                .host()
+                .trim_start_matches('h')
+                .trim_end_matches(".test")
+                .parse()
+                .unwrap();
+            let lines: Vec<String> = self.mapped(number).map(|page| self.url(page)).collect();
+            return (200, Vec::new(), lines.join("\n"));
         }
         if self.members && cookie != Some("member=1") {
             let headers = vec![
@@ -441,9 +483,12 @@ fn plan(dice: &mut Dice, seeds: &[&str]) -> Plan {
             robots: true,
             agent: "crawler".to_owned(),
             per_host: 1,
-            retries: 2,
+            // more than the look-ups of one page fail in a row, by any schedule
+            retries: 6,
             max_pages_per_host: None,
             per_address: false,
+            sitemaps: Sitemaps::Yes,
+            max_sitemap_urls: u64::MAX,
         },
         concurrency: usize::try_from(1 + dice.below(8)).unwrap(),
         identity: identity.clone(),
@@ -634,6 +679,7 @@ fn play(schedule: u64) -> usize {
         factor: 0,
         per_address: false,
         members: false,
+        orphans: dice.below(3) * 4,
         log: Arc::default(),
         tries: Arc::default(),
         dead: Arc::default(),
@@ -666,6 +712,7 @@ fn play(schedule: u64) -> usize {
         plan.shard.per_host = per_host;
         plan.shard.patience.delay_factor = f64::from(web.factor);
         plan.shard.per_address = web.per_address;
+        plan.shard.sitemaps = if web.orphans > 0 { Sitemaps::Yes } else { Sitemaps::No };
         let death = (deaths < planned).then(|| {
             let at = usize::try_from(dice.below(400)).unwrap();
             let kind = match dice.below(6) {

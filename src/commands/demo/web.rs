@@ -2,7 +2,8 @@
 //!
 //! A host has a home page, sections that list its pages, pages that link on and across to the next host, images and a
 //! style sheet (the same bytes on every host), two print versions with one payload, redirects, a dead link, a
-//! sitemap.xml, a robots.txt that forbids `/private/`, and on the first host a calendar without end.
+//! sitemap.xml with a page to which nothing else leads, a robots.txt that forbids `/private/`, and on the first host a
+//! calendar without end.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
@@ -118,7 +119,8 @@ impl DemoWeb {
         match path {
             "/" => self.home(host),
             "/robots.txt" => Page::plain("text/plain", self.robots(host)),
-            "/sitemap.xml" => Page::plain("application/xml", self.sitemap(host)),
+            "/sitemap.xml" => self.sitemap(host),
+            "/unlinked" => Page::html("Unlinked", "<p>Only the sitemap names this page.\n", Vec::new()),
             "/style.css" => {
                 let links = vec![(SAME_HOST, "/img/paper.gif".to_owned())];
                 Page {
@@ -213,28 +215,34 @@ impl DemoWeb {
         )
     }
 
-    fn sitemap(&self, host: usize) -> String {
+    fn sitemap(&self, host: usize) -> Page {
         let mut xml = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
                        <urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n"
             .to_owned();
-        for page in 1..=self.pages {
+        let pages = (1..=self.pages).map(|page| format!("/page/{page}"));
+        let links: Vec<(usize, String)> = pages
+            .chain(["/unlinked".to_owned()])
+            .map(|path| (SAME_HOST, path))
+            .collect();
+        for (_, path) in &links {
             // writing to a String cannot fail
-            let _ = writeln!(
-                xml,
-                "<url><loc>{}</loc></url>",
-                self.url(host, &format!("/page/{page}"))
-            );
+            let _ = writeln!(xml, "<url><loc>{}</loc></url>", self.url(host, path));
         }
         xml.push_str("</urlset>\n");
-        xml
+        Page {
+            links,
+            ..Page::plain("application/xml", xml)
+        }
     }
 
-    /// Every address a crawl from the home pages must bring home once, with its status, when it goes `max_depth` links
-    /// deep and obeys robots.txt. robots.txt itself is not among them.
+    /// Every address a crawl from the home pages and the sitemaps must bring home once, with its status, when it goes
+    /// `max_depth` links deep and obeys robots.txt. robots.txt itself is not among them.
     #[must_use]
     pub(super) fn reachable(&self, max_depth: usize) -> BTreeMap<String, u16> {
-        let mut queue: VecDeque<(usize, String, usize)> =
-            (0..self.hosts).map(|host| (host, "/".to_owned(), 0)).collect();
+        let mut queue: VecDeque<(usize, String, usize)> = ["/", "/sitemap.xml"]
+            .into_iter()
+            .flat_map(|path| (0..self.hosts).map(move |host| (host, path.to_owned(), 0)))
+            .collect();
         let mut found: BTreeMap<String, u16> = BTreeMap::new();
         while let Some((host, path, depth)) = queue.pop_front() {
             let url = self.url(host, &path);
@@ -310,6 +318,7 @@ mod tests {
             ("/gone", 404),
             ("/img/paper.gif", 200),
             ("/sitemap.xml", 200),
+            ("/unlinked", 200),
         ] {
             assert_eq!(found.get(&web.url(2, path)), Some(&status), "{path}");
         }
@@ -324,7 +333,15 @@ mod tests {
     #[test]
     fn every_link_the_truth_follows_is_written_in_its_page() {
         let web = DemoWeb::new(2, 12, 8080);
-        for path in ["/", "/section/0", "/page/3", "/calendar/4", "/style.css", "/moved"] {
+        for path in [
+            "/",
+            "/section/0",
+            "/page/3",
+            "/calendar/4",
+            "/style.css",
+            "/moved",
+            "/sitemap.xml",
+        ] {
             let page = web.page(0, path);
             let text = format!(
                 "{}{}",

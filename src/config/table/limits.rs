@@ -56,4 +56,13 @@ pub(super) const SETTINGS: &[Setting] = &[
         show: |c| show_number(c.max_pages_per_host),
         ..BLANK
     },
+    Setting {
+        key: "max_sitemap_urls",
+        shape: Shape::Number,
+        name: "N",
+        help: "Take at most N new URLs from sitemaps",
+        read: |c, v| put(&mut c.max_sitemap_urls, count(one(v))),
+        show: |c| show_number(Some(c.max_sitemap_urls)),
+        ..BLANK
+    },
 ];

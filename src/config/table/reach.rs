@@ -64,4 +64,22 @@ pub(super) const SETTINGS: &[Setting] = &[
         show: |c| show_yes_no(c.page_requisites),
         ..BLANK
     },
+    Setting {
+        key: "sitemaps",
+        shape: Shape::YesNo,
+        name: "yes|no",
+        help: "Read the sitemaps that robots.txt names, and /sitemap.xml of the seeds' hosts",
+        read: |c, v| put(&mut c.sitemaps, yes_no(one(v))),
+        show: |c| show_yes_no(c.sitemaps),
+        ..BLANK
+    },
+    Setting {
+        key: "sitemaps_only",
+        shape: Shape::Switch,
+        name: "yes|no",
+        help: "Fetch the seeds, their hosts' sitemaps and what these list; follow no other links",
+        read: |c, v| put(&mut c.sitemaps_only, yes_no(one(v))),
+        show: |c| show_yes_no(c.sitemaps_only),
+        ..BLANK
+    },
 ];

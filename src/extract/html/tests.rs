@@ -16,6 +16,7 @@ fn found(page: &str, syntax: Syntax) -> Vec<(char, String)> {
         LinkKind::Requisite => 'q',
         LinkKind::Stylesheet => 's',
         LinkKind::Redirect => 'r',
+        LinkKind::Sitemap => 'm',
     };
     links
         .links

@@ -79,6 +79,7 @@ fn two_names_on_one_address_share_its_gap_and_a_third_elsewhere_does_not() {
         let mine = asked.iter().filter(|(_, host)| hosts.contains(&host.as_str()));
         mine.map(|(at, _)| *at).collect::<Vec<_>>()
     };
+    assert_eq!(shard.scheduled(), 0);
     assert_eq!(of(&["h0", "h1"]), [0, 1, 2, 3]);
     assert_eq!(of(&["h2"]), [0, 1]);
     assert_eq!(of(&["h0"]), [0, 2], "in turns");
@@ -118,6 +119,7 @@ fn a_request_moves_few_hosts_however_many_share_its_address() {
                         finish(&mut shard, *work, End::Found(ONE), now, None);
                     }
                     before = shard.ready.turns();
+                    assert_eq!(shard.scheduled(), 1_999, "all but the one that is done");
                 }
             }
             Next::NotBefore(due) => now = due,
@@ -345,6 +347,6 @@ proptest! {
             ended += usize::from(matches!(fact.delta.settled, Settled::Fetched { .. } | Settled::Failed { .. }));
         }
         prop_assert_eq!(ended, 30);
-        prop_assert_eq!(shard.in_flight(), 0);
+        prop_assert_eq!((shard.in_flight(), shard.scheduled()), (0, 0));
     }
 }

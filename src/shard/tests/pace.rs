@@ -210,6 +210,20 @@ fn a_storm_of_403_slows_its_host_until_something_else_comes() {
 }
 
 #[test]
+fn a_403_that_says_when_to_come_again_is_listened_to() {
+    let mut shard = shard(without_robots());
+    offer(&mut shard, &["http://h/a", "http://h/b"]);
+    let work = started(&mut shard, at(0.0));
+    let mut answer = end(403);
+    if let End::Answered { retry_after, .. } = &mut answer {
+        *retry_after = Some(SECOND * 9);
+    }
+    let fact = finish(&mut shard, work, answer, at(0.0), None);
+    assert!(matches!(fact.delta.settled, Settled::Fetched { status: 403, .. }));
+    assert_eq!(fact.rest, Some((SECOND * 9, politeness::Rule::RetryAfter)));
+}
+
+#[test]
 fn a_host_is_never_given_up_for_403_alone() {
     let mut shard = shard(without_robots());
     let urls: Vec<String> = (0..40).map(|n| format!("http://h/{n}")).collect();

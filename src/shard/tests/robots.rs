@@ -239,3 +239,127 @@ fn a_site_without_tls_is_still_had_in_the_clear() {
     assert_eq!(asked, [tls, tls, "http://h/robots.txt", "http://h/"]);
     assert_eq!(failed, 2);
 }
+
+#[test]
+fn the_sitemaps_of_a_robots_txt_come_in_one_fact_with_its_rules() {
+    let mut shard = shard(settings());
+    offer(&mut shard, &["http://h/a"]);
+    let work = started(&mut shard, at(0.0));
+    let What::Robots(errand) = &work.what else {
+        panic!("{work:?}")
+    };
+    assert!(errand.sitemaps);
+    let sitemap = |url: &str| Link {
+        kind: LinkKind::Sitemap,
+        seed: None,
+        ..link(url)
+    };
+    let done = Done {
+        robots: Some(rules("User-agent: *\nDisallow:")),
+        links: vec![
+            sitemap("http://h/s.xml"),
+            Link {
+                outside: true,
+                ..sitemap("http://other/s.xml")
+            },
+        ],
+        counts: LinkCounts {
+            found: 2,
+            ..LinkCounts::default()
+        },
+        ..Done::new(work, end(200), at(0.0))
+    };
+    let fact = shard.finish(done, at(0.0));
+    assert!(fact.robots.is_some());
+    assert_eq!((fact.put.len(), fact.delta.links.admitted), (2, 2));
+    let hosts: Vec<_> = fact.hosts.iter().map(|(id, row)| (*id, row.name.as_str())).collect();
+    assert_eq!(hosts, [(1, "other"), (0, "h")]);
+    let mut hops = Vec::new();
+    let mut now = at(0.0);
+    loop {
+        match shard.next(now) {
+            Next::Start(work) => {
+                match &work.what {
+                    What::Page { item, .. } => {
+                        hops.push((
+                            item.url.href().to_owned(),
+                            item.path.hops.clone(),
+                            item.path.via.clone(),
+                        ));
+                    }
+                    // a host that only has another's sitemap is not asked for its own
+                    What::Robots(errand) => assert!(!errand.sitemaps || errand.url.host() == "h"),
+                    What::Address(_) => panic!("{work:?}"),
+                }
+                finish(&mut shard, *work, end(404), now, None);
+            }
+            Next::NotBefore(due) => now = due,
+            Next::Empty => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    hops.sort();
+    let via = Some("http://h/robots.txt".to_owned());
+    assert_eq!(
+        hops,
+        [
+            ("http://h/a".to_owned(), String::new(), None),
+            ("http://h/s.xml".to_owned(), "M".to_owned(), via.clone()),
+            ("http://other/s.xml".to_owned(), "M".to_owned(), via),
+        ]
+    );
+}
+
+#[test]
+fn a_host_beyond_the_scope_or_with_sitemaps_switched_off_is_not_asked_for_sitemaps() {
+    for (sitemaps, outside, seed, wanted) in [
+        (Sitemaps::No, false, true, false),
+        (Sitemaps::Yes, false, false, true),
+        (Sitemaps::Yes, true, false, false),
+        (Sitemaps::Yes, true, true, true),
+        (Sitemaps::Only, false, false, false),
+        (Sitemaps::Only, false, true, true),
+    ] {
+        let mut shard = shard(Settings { sitemaps, ..settings() });
+        let mut first = link("http://h/a");
+        first.outside = outside;
+        first.seed = first.seed.filter(|_| seed);
+        shard.offer_seeds(vec![first], LinkCounts::default(), Time(0));
+        let work = started(&mut shard, at(0.0));
+        let What::Robots(errand) = work.what else {
+            panic!("{work:?}")
+        };
+        assert_eq!(errand.sitemaps, wanted, "{sitemaps:?} outside {outside} seed {seed}");
+    }
+}
+
+#[test]
+fn a_job_takes_its_share_of_sitemaps_and_counts_what_it_leaves() {
+    let mut shard = shard(Settings {
+        robots: false,
+        max_sitemap_urls: 3,
+        ..settings()
+    });
+    offer(&mut shard, &["http://h/s.xml", "http://h/1"]);
+    shard.load_listed(1);
+    let work = started(&mut shard, at(0.0));
+    let done = Done {
+        listed: true,
+        links: ["1", "2", "2", "3", "4", "5"]
+            .map(|page| link(&format!("http://h/{page}")))
+            .into(),
+        counts: LinkCounts {
+            found: 7,
+            malformed: 1,
+            ..LinkCounts::default()
+        },
+        ..Done::new(work, end(200), at(0.0))
+    };
+    let fact = shard.finish(done, at(0.0));
+    let links = fact.delta.links;
+    assert_eq!((links.found, links.malformed, links.seen, links.admitted), (5, 1, 2, 2));
+    assert_eq!(
+        (fact.listed, fact.listed_left, fact.delta.links_dropped),
+        (Some(3), 2, 2)
+    );
+}

@@ -35,15 +35,7 @@ const AT_ONCE: usize = 8;
 
 /// Shared cases that do not pass, and what is missing. The test fails when one of them passes, so that the list is
 /// always what is so.
-const NOT_YET: &[(&str, &str)] = &[
-    ("sm-entity-bomb", SITEMAPS),
-    ("sm-foreign-loc", SITEMAPS),
-    ("sm-gzip-three-ways", SITEMAPS),
-    ("sm-index-loop", SITEMAPS),
-    ("sm-namespaces", SITEMAPS),
-    ("sm-sloppy-xml", SITEMAPS),
-];
-const SITEMAPS: &str = "--sitemaps: the sitemaps that robots.txt names";
+const NOT_YET: &[(&str, &str)] = &[];
 
 /// Cases whose bytes are compared: chunks, hex, base64, counts, repetitions, pauses, placeholders. (What is compressed
 /// is not: another compressor makes other bytes of the same text.)

@@ -128,7 +128,7 @@ const TABLE: &[Setting] = &[
     Setting {
         name: "sitemaps",
         default: "false",
-        say: |value| switch("--sitemaps", value),
+        say: |value| flag("--sitemaps", if *value == true { "yes" } else { "no" }),
     },
     Setting {
         name: "strip_session_ids",
