@@ -175,6 +175,8 @@ pub struct Done {
     pub counts: LinkCounts,
     /// Links beyond the page's cap.
     pub links_dropped: u64,
+    /// The page's text went on beyond what is read.
+    pub text_cut: bool,
     /// For a robots.txt.
     pub robots: Option<RobotsBody>,
 }
@@ -191,6 +193,7 @@ impl Done {
             links: Vec::new(),
             counts: LinkCounts::default(),
             links_dropped: 0,
+            text_cut: false,
             robots: None,
         }
     }

@@ -54,6 +54,7 @@ impl Shard {
             links,
             counts,
             links_dropped,
+            text_cut,
             robots,
         } = done;
         let Work {
@@ -73,6 +74,7 @@ impl Shard {
         fact.delta.gap_us = gap_us;
         fact.delta.violations = u64::from(too_early);
         fact.delta.links_dropped = links_dropped;
+        fact.delta.texts_cut = u64::from(text_cut);
         if let End::Answered { received, decoded, .. } = &end {
             fact.delta.received = *received;
             fact.delta.decoded = *decoded;

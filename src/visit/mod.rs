@@ -1,10 +1,15 @@
 //! ONE URL's visit, straight down: fetch → decode → extract → normalize → scope → encode for the archive.
 //!
+//! A page is read where it arrived if it is short and decodes to little. A larger one takes a share of the [`room`] for
+//! large pages and is read on a thread that may wait for the disk.
+//!
 //! A visit changes nothing: it hands what it found to the loop. A bad page is data.
 
 pub mod judge;
 pub mod log;
+mod room;
 
+use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,18 +19,20 @@ use crate::clock::Time;
 use crate::extract::directives::Directives;
 use crate::extract::fields::Fields;
 use crate::extract::{self, charset, mime};
-use crate::fetch::decode::{self, DecodeFault, Decoded};
-use crate::fetch::{FetchError, Fetcher, Request, Response};
+use crate::fetch::body::Spool;
+use crate::fetch::decode::{self, DecodeFault, Decoded, Keep};
+use crate::fetch::{FetchError, FetchErrorKind, Fetcher, Request, Response};
 use crate::frontier::{Item, Path};
-use crate::ledger::LogEntry;
+use crate::ledger::{LogEntry, SPOOL, WriteError};
 use crate::politeness;
 use crate::robots::{MAX_ROBOTS_BYTES, Robots};
 use crate::shard::{Done, End, RobotsBody, Way, What, Work};
 use crate::url::{Base, CrawlUrl};
 use judge::{Judge, Judged};
+pub use room::{EXTRACT_BYTES, Room};
 
-/// A body longer than this is worked on off the runtime's threads, bytes.
-const LARGE_BODY: usize = 256 * 1024;
+/// A body longer than this is read off the runtime's threads, bytes.
+const LARGE_BODY: u64 = 256 * 1024;
 
 /// What all visits share.
 pub struct Settings {
@@ -34,7 +41,11 @@ pub struct Settings {
     /// Encode WARC members.
     pub archive: bool,
     /// Cap on a decoded body, bytes.
-    pub max_decoded: usize,
+    pub max_decoded: u64,
+    /// Where large records wait.
+    pub spool: Arc<Spool>,
+    /// Bounds the large pages that are read at once.
+    pub room: Room,
     /// Do not archive a page that says `noindex`.
     pub obey_noindex: bool,
     /// The product token that robots.txt speaks to.
@@ -65,13 +76,13 @@ pub async fn visit<F: Fetcher>(
     began: tokio::time::Instant,
     web: Arc<F>,
     settings: Arc<Settings>,
-) -> Visited {
+) -> Result<Visited, WriteError> {
     let via = match &work.what {
         What::Page { item, .. } => item.path.via.clone(),
         What::Robots(_) => None,
         What::Address(url) => {
             let found = web.look_up(url).await;
-            return looked_up(work, found, started + began.elapsed());
+            return Ok(looked_up(work, found, started + began.elapsed()));
         }
     };
     if let Way::Nowhere(end) = work.way.clone() {
@@ -79,7 +90,7 @@ pub async fn visit<F: Fetcher>(
             End::Failed { code, .. } => *code,
             _ => log::INTERNAL,
         };
-        return unanswered(work, *end, code, None, started);
+        return Ok(unanswered(work, *end, code, None, started));
     }
     let answer = web
         .fetch(Request {
@@ -92,18 +103,50 @@ pub async fn visit<F: Fetcher>(
     // rounded up: the host rests from here
     let at = started + took + Duration::from_micros(1);
     let mut visited = match answer {
+        Err(FetchError {
+            kind: FetchErrorKind::Spool,
+            detail,
+            ..
+        }) => return Err(spool_failed(io::Error::other(detail))),
         Err(error) => failed(work, error, at),
-        Ok(response) if response.body.len() > LARGE_BODY => {
-            let task = tokio::task::spawn_blocking(move || answered(work, &response, at, &settings));
-            match task.await {
-                Ok(visited) => visited,
-                Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-            }
-        }
-        Ok(response) => answered(work, &response, at, &settings),
+        Ok(response) => read_in_its_place(work, response, at, settings).await?,
     };
     visited.done.took = took;
-    visited
+    Ok(visited)
+}
+
+/// Reads a response here if it is small, and else with a share of the room on a thread that may wait.
+async fn read_in_its_place(
+    work: Work,
+    response: Response,
+    at: Time,
+    settings: Arc<Settings>,
+) -> Result<Visited, WriteError> {
+    if response.body.len() <= LARGE_BODY
+        && let Some(reading) = answered(&work, &response, at, &settings, Size::Small)?
+    {
+        return Ok(reading.of(work, at));
+    }
+    let shared = Arc::clone(&settings);
+    let _share = shared.room.share(&response).await;
+    let task = tokio::task::spawn_blocking(move || {
+        let reading = answered(&work, &response, at, &settings, Size::Any)?;
+        Ok(reading.map(|reading| reading.of(work, at)))
+    });
+    let visited = match task.await {
+        Ok(visited) => visited?,
+        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+    };
+    visited.ok_or_else(|| unreachable!("of any size, everything is read"))
+}
+
+/// What is read of responses.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Size {
+    /// Only what is small.
+    Small,
+    /// Everything.
+    Any,
 }
 
 fn looked_up(work: Work, found: Result<IpAddr, FetchError>, at: Time) -> Visited {
@@ -124,6 +167,13 @@ fn no_answer(error: FetchError) -> End {
         detail: error.detail,
         code: error.kind.code(),
         retryable: error.kind.retryable(),
+    }
+}
+
+fn spool_failed(source: io::Error) -> WriteError {
+    WriteError {
+        what: SPOOL.to_owned(),
+        source,
     }
 }
 
@@ -180,33 +230,60 @@ fn tries(path: Option<&Path>) -> Vec<String> {
     }
 }
 
-fn answered(work: Work, response: &Response, at: Time, settings: &Settings) -> Visited {
-    let Some(reading) = guarded(|| read(&work, response, at, settings)) else {
-        let detail = format!(
-            "{}: a defect of this program met by this page; please report it",
-            work.url()
-        );
-        tracing::error!("{detail}");
-        let end = End::Failed {
-            reason: "internal",
-            detail,
-            retryable: false,
-            code: log::INTERNAL,
-        };
-        return unanswered(work, end, log::INTERNAL, Some((response.started, response.took)), at);
+/// Reads a response; `None` if it is larger than that.
+fn answered(
+    work: &Work,
+    response: &Response,
+    at: Time,
+    settings: &Settings,
+    size: Size,
+) -> Result<Option<Read>, WriteError> {
+    if let Some(reading) = guarded(|| read(work, response, at, settings, size)) {
+        let reading = reading.map_err(spool_failed)?;
+        return Ok(reading.map(|reading| Read::Page(Box::new(reading))));
+    }
+    let detail = format!(
+        "{}: a defect of this program met by this page; please report it",
+        work.url()
+    );
+    tracing::error!("{detail}");
+    let end = End::Failed {
+        reason: "internal",
+        detail,
+        retryable: false,
+        code: log::INTERNAL,
     };
-    Visited {
-        done: Done {
-            links: reading.judged.links,
-            counts: reading.judged.counts,
-            links_dropped: reading.links_dropped,
-            robots: reading.robots,
-            ..Done::new(work, reading.end, at)
-        },
-        members: reading.members,
-        log: Some(reading.log),
-        page: reading.page,
-        address: reading.address,
+    Ok(Some(Read::Defect {
+        end,
+        span: (response.started, response.took),
+    }))
+}
+
+/// What reading came to.
+enum Read {
+    Page(Box<Reading>),
+    Defect { end: End, span: (Time, Duration) },
+}
+
+impl Read {
+    fn of(self, work: Work, at: Time) -> Visited {
+        match self {
+            Self::Defect { end, span } => unanswered(work, end, log::INTERNAL, Some(span), at),
+            Self::Page(reading) => Visited {
+                done: Done {
+                    links: reading.judged.links,
+                    counts: reading.judged.counts,
+                    links_dropped: reading.links_dropped,
+                    text_cut: reading.text_cut,
+                    robots: reading.robots,
+                    ..Done::new(work, reading.end, at)
+                },
+                members: reading.members,
+                log: Some(reading.log),
+                page: reading.page,
+                address: reading.address,
+            },
+        }
     }
 }
 
@@ -222,14 +299,48 @@ struct Reading {
     log: LogEntry,
     judged: Judged,
     links_dropped: u64,
+    text_cut: bool,
     robots: Option<RobotsBody>,
     page: Option<String>,
     address: String,
 }
 
-fn read(work: &Work, response: &Response, at: Time, settings: &Settings) -> Reading {
+/// Undoes the codings; `None` if it is larger than that.
+fn decoded<'r>(
+    work: &Work,
+    response: &'r Response,
+    settings: &Settings,
+    size: Size,
+) -> io::Result<Option<Decoded<'r>>> {
     let encodings: Vec<&[u8]> = response.header_all("content-encoding").collect();
-    let decoded = decode::decode(&encodings, &response.body, settings.max_decoded);
+    let cap = settings.max_decoded;
+    if let Some(body) = response.body.in_memory()
+        && let Some(small) = decode::small(&encodings, body, cap)
+    {
+        return Ok(Some(small));
+    }
+    if size == Size::Small {
+        return Ok(None);
+    }
+    let content_type = response.header("content-type");
+    let keep = match &work.what {
+        What::Page { .. } => Keep {
+            most: EXTRACT_BYTES,
+            wants: &|start| extract::is_read(content_type, start),
+        },
+        What::Robots(_) | What::Address(_) => Keep {
+            most: MAX_ROBOTS_BYTES,
+            wants: &|_| true,
+        },
+    };
+    decode::large(&encodings, &response.body, cap, keep, &settings.spool).map(Some)
+}
+
+fn read(work: &Work, response: &Response, at: Time, settings: &Settings, size: Size) -> io::Result<Option<Reading>> {
+    let Some(decoded) = decoded(work, response, settings, size)? else {
+        return Ok(None);
+    };
+    let text_cut = decoded.cut && matches!(work.what, What::Page { .. });
     let mime = response
         .header("content-type")
         .and_then(mime::parse)
@@ -241,27 +352,29 @@ fn read(work: &Work, response: &Response, at: Time, settings: &Settings) -> Read
         retry_after: response
             .header("retry-after")
             .and_then(|value| politeness::retry_after(value, at)),
-        received: response.body.len() as u64,
-        decoded: decoded.bytes.len() as u64,
+        received: response.body.len(),
+        decoded: decoded.len,
     };
     let address = work.url().href().to_owned();
     let mut annotations = tries(path_of(work));
     annotations.extend(response.truncated.map(|why| annotation(why).to_owned()));
     annotations.extend(decoded.fault.map(|fault| format!("decode:{}", word(fault))));
+    annotations.extend(text_cut.then(|| "extract:limit".to_owned()));
     let page = match &work.what {
         What::Page { item, .. } => read_page(item, response, &decoded, settings),
         What::Robots(_) | What::Address(_) => PageReading::default(),
     };
     annotations.extend(page.annotations());
     let left_out = settings.obey_noindex && page.directives.noindex;
-    let members =
-        (settings.archive && !left_out).then(|| warc::encode(&address, response, &provenance(work, &annotations)));
+    let members = (settings.archive && !left_out)
+        .then(|| warc::encode(&address, response, &provenance(work, &annotations), &settings.spool))
+        .transpose()?;
     let sha1 = members.as_ref().map(|members| members.meta.payload_sha1);
     let path = path_of(work);
     let line = log::Line {
         at,
         status: i32::from(response.status),
-        size: Some(response.body.len() as u64),
+        size: Some(response.body.len()),
         url: &address,
         hops: &hops(work),
         via: path.and_then(|path| path.via.as_deref()),
@@ -281,16 +394,17 @@ fn read(work: &Work, response: &Response, at: Time, settings: &Settings) -> Read
         What::Robots(errand) => read_robots(&errand.url, response, &decoded, settings),
         What::Page { .. } | What::Address(_) => None,
     };
-    Reading {
+    Ok(Some(Reading {
         end,
         members,
         log,
         judged: page.judged,
         links_dropped: page.links_dropped,
+        text_cut,
         robots,
         page: page.fields.filter(|_| !left_out),
         address,
-    }
+    }))
 }
 
 /// Heritrix's annotation for a body that is not whole.

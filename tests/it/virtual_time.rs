@@ -19,6 +19,7 @@ use crawler::archive::warc::WarcInfo;
 use crawler::clock::Time;
 use crawler::crawl::{self, Doors, End, Outcome, Place, Plan};
 use crawler::disk::{Append, Disk, Memory};
+use crawler::fetch::body::Spool;
 use crawler::fetch::{FetchError, FetchErrorKind, Fetcher, Request, Response};
 use crawler::ledger::ArchiveSettings;
 use crawler::politeness::Patience;
@@ -483,6 +484,7 @@ fn run(plan: Plan, web: &Web, disk: Memory, store: MemoryStore, start: Time, dea
         blown: Notify::new(),
         dead: Arc::default(),
     });
+    let spool = tempfile::tempdir().unwrap();
     let (outcome, end) = runtime.block_on(async {
         let mut web = web.clone();
         web.anchor = start;
@@ -492,6 +494,7 @@ fn run(plan: Plan, web: &Web, disk: Memory, store: MemoryStore, start: Time, dea
             web: Arc::new(web.clone()),
             store: Box::new(FusedStore(store.clone(), Arc::clone(&fuse))),
             disk: Arc::new(FusedDisk(Arc::clone(&fuse))),
+            spool: Spool::open(spool.path()).unwrap(),
             place: Place::Task,
             now: start,
         };

@@ -1,4 +1,5 @@
 use std::io::Write;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use flate2::Compression;
@@ -84,8 +85,27 @@ fn page() -> Vec<u8> {
 
 fn check(encodings: &[&str], body: &[u8], cap: usize) -> (Vec<u8>, Option<DecodeFault>) {
     let lines: Vec<&[u8]> = encodings.iter().map(|line| line.as_bytes()).collect();
-    let decoded = decode(&lines, body, cap);
-    (decoded.bytes.into_owned(), decoded.fault)
+    let whole = large(&lines, &Body::from(body.to_vec()), cap as u64, Keep::ALL, &spool()).unwrap();
+    assert_eq!((whole.len, whole.cut), (whole.bytes.len() as u64, false));
+    if let Some(decoded) = small(&lines, body, cap as u64) {
+        assert!(decoded.bytes == whole.bytes, "both ways give the same");
+        assert_eq!(
+            (decoded.len, decoded.cut, decoded.fault),
+            (whole.len, false, whole.fault)
+        );
+    }
+    (whole.bytes.into_owned(), whole.fault)
+}
+
+/// A spool without room in memory, so that all between two codings goes through files.
+fn spool() -> Arc<Spool> {
+    static SPOOL: OnceLock<(tempfile::TempDir, Arc<Spool>)> = OnceLock::new();
+    let (_, spool) = SPOOL.get_or_init(|| {
+        let home = tempfile::tempdir().unwrap();
+        let spool = Spool::with_room(home.path(), 0).unwrap();
+        (home, spool)
+    });
+    Arc::clone(spool)
 }
 
 #[test]
@@ -371,8 +391,7 @@ proptest! {
         head in prop_oneof![Just(&b""[..]), Just(&b"\x1f\x8b\x08\0\0\0\0\0\0\x03"[..]), Just(&b"\x28\xb5\x2f\xfd"[..]), Just(&b"\x78\x9c"[..])],
     ) {
         let body = [head, &body].concat();
-        let decoded = decode(&[label.as_bytes()], &body, cap);
-        prop_assert!(decoded.bytes.len() <= cap);
+        prop_assert!(check(&[&label], &body, cap).0.len() <= cap);
     }
 
     #[test]
@@ -386,8 +405,8 @@ proptest! {
             let mut hurt = body.clone();
             let at = flip.index(hurt.len());
             hurt[at] ^= 0x55;
-            prop_assert!(decode(&[label.as_bytes()], &hurt, 3_000).bytes.len() <= 3_000);
-            let _ = decode(&[label.as_bytes()], &body[..cut.index(body.len())], CAP);
+            prop_assert!(check(&[label], &hurt, 3_000).0.len() <= 3_000);
+            check(&[label], &body[..cut.index(body.len())], CAP);
         }
     }
 }
