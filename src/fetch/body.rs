@@ -229,7 +229,7 @@ impl Sink {
             self.buffer.extend_from_slice(piece);
             return Ok(());
         }
-        for part in piece.chunks(PIECE) {
+        for part in piece.chunks(WRITE_AT) {
             self.buffer.extend_from_slice(part);
             if self.buffer.len() >= WRITE_AT {
                 self.write_elsewhere().await?;

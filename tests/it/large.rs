@@ -189,6 +189,9 @@ fn a_coded_page_of_60_mib_is_stored_as_it_came_and_read_so_far() {
 /// Bodies on their way together.
 const MANY: usize = 200;
 const EACH: usize = 4_000_000;
+/// Pieces in which each comes, and the pause after each: so slow that what waits in the sockets stays little.
+const STEPS: usize = 250;
+const PAUSE: Duration = Duration::from_millis(25);
 
 #[test]
 fn many_bodies_on_their_way_together_stay_within_memory() {
@@ -203,15 +206,15 @@ fn many_bodies_on_their_way_together_stay_within_memory() {
         head(stream, if text { "text/html" } else { "video/mp4" }, Some(EACH), "");
         peak.fetch_max(here.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
         let mut rest = body(EACH, text);
-        let mut piece = vec![0; EACH / 20];
-        for step in 0..20 {
+        let mut piece = vec![0; EACH / STEPS];
+        for step in 0..STEPS {
             // half of each comes before any has more
-            if step == 10 {
+            if step == STEPS / 2 {
                 all.wait();
             }
             rest.read_exact(&mut piece).unwrap();
             let _ = stream.write_all(&piece);
-            thread::sleep(Duration::from_millis(20));
+            thread::sleep(PAUSE);
         }
         here.fetch_sub(1, Ordering::SeqCst);
     });

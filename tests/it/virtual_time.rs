@@ -19,7 +19,7 @@ use crawler::archive::warc::WarcInfo;
 use crawler::clock::Time;
 use crawler::crawl::{self, Doors, End, Outcome, Place, Plan};
 use crawler::disk::{Append, Disk, Memory};
-use crawler::fetch::body::Spool;
+use crawler::fetch::body::{Sink, Spool};
 use crawler::fetch::{FetchError, FetchErrorKind, Fetcher, Request, Response};
 use crawler::ledger::ArchiveSettings;
 use crawler::politeness::Patience;
@@ -53,6 +53,9 @@ impl Dice {
 const DELAY: Duration = Duration::from_millis(100);
 const SLOW_HOST_DELAY: Duration = Duration::from_millis(1_500);
 
+/// Bytes that a large page has more: its record is copied into the archive in several pieces.
+const LARGE: usize = 300_000;
+
 /// Pages `0..pages` spread over hosts; links, statuses and robots.txt follow from the numbers.
 #[derive(Clone)]
 struct Web {
@@ -67,6 +70,9 @@ struct Web {
     factor: u32,
     /// `--delay-per-address`; the hosts with even numbers share an address.
     per_address: bool,
+    /// Some pages are large, and nothing has room in memory.
+    large: bool,
+    spool: Option<Arc<Spool>>,
     log: Arc<Mutex<Vec<Visit>>>,
     tries: Arc<Mutex<BTreeMap<String, u32>>>,
     /// The process that asks is dead: what it still does in memory never leaves the machine.
@@ -257,11 +263,20 @@ impl Fetcher for Web {
             head.extend([name.as_bytes(), b": ", value, b"\r\n"].concat());
         }
         head.extend(b"\r\n");
+        let mut body = body.into_bytes();
+        if self.large && status == 200 && url.href().len() % 3 == 0 {
+            let mut dice = Dice(self.seed ^ body.len() as u64);
+            body.extend((0..LARGE / 8).flat_map(|_| dice.roll().to_le_bytes()));
+        }
+        let body = match &self.spool {
+            Some(spool) => Sink::kept(spool, body).unwrap(),
+            None => body.into(),
+        };
         Ok(Response {
             status,
             head,
             headers,
-            body: body.into_bytes().into(),
+            body,
             truncated: None,
             remote: None,
             request_head: format!("GET {} HTTP/1.1\r\n\r\n", url.path_and_query()).into_bytes(),
@@ -490,11 +505,17 @@ fn run(plan: Plan, web: &Web, disk: Memory, store: MemoryStore, start: Time, dea
         web.anchor = start;
         web.started = tokio::time::Instant::now();
         web.dead = Arc::clone(&fuse.dead);
+        let spool = if web.large {
+            Spool::with_room(spool.path(), 0).unwrap()
+        } else {
+            Spool::open(spool.path()).unwrap()
+        };
+        web.spool = Some(Arc::clone(&spool));
         let doors = Doors {
             web: Arc::new(web.clone()),
             store: Box::new(FusedStore(store.clone(), Arc::clone(&fuse))),
             disk: Arc::new(FusedDisk(Arc::clone(&fuse))),
-            spool: Spool::open(spool.path()).unwrap(),
+            spool,
             place: Place::Task,
             now: start,
         };
@@ -617,6 +638,8 @@ fn play(schedule: u64) -> usize {
         lost: false,
         factor: 0,
         per_address: false,
+        large: schedule % 8 == 5,
+        spool: None,
         log: Arc::default(),
         tries: Arc::default(),
         dead: Arc::default(),

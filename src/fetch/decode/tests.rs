@@ -382,6 +382,63 @@ fn zstd_is_read_over_all_frames() {
     assert_eq!(check(&["zstd"], &body, CAP), (b"one two".to_vec(), None));
 }
 
+#[test]
+fn of_a_large_body_the_start_is_kept_if_it_is_wanted_and_the_rest_counted() {
+    let text = page().repeat(300);
+    let len = text.len() as u64;
+    assert!(text.len() > 2 * SMALL);
+    let noise: Vec<u8> = (0..3_000_000_u32)
+        .map(|i| i.wrapping_mul(2_654_435_761).to_be_bytes()[0])
+        .collect();
+    for (label, coded) in [
+        ("gzip", gzip(&text)),
+        ("deflate", zlib(&text)),
+        ("deflate", raw(&text)),
+        ("br", brotli(&text)),
+        ("zstd", zstd(&text)),
+        ("gzip, br", brotli(&gzip(&text))),
+        ("gzip", text.clone()),
+        ("identity", text.clone()),
+    ] {
+        assert!(small(&[label.as_bytes()], &coded, u64::MAX).is_none(), "{label}");
+        let coded = Sink::kept(&spool(), coded).unwrap();
+        let decoded = |most, cap, wanted: bool| {
+            let wants = |start: &[u8]| {
+                assert!(
+                    text.starts_with(start) && start.len() >= 1_445,
+                    "{label}: {}",
+                    start.len()
+                );
+                wanted
+            };
+            let keep = Keep { most, wants: &wants };
+            large(&[label.as_bytes()], &coded, cap, keep, &spool()).unwrap()
+        };
+        for (most, kept, cut) in [(100_000, 100_000, true), (text.len(), text.len(), false)] {
+            let some = decoded(most, u64::MAX, true);
+            assert!(*some.bytes == text[..kept], "{label}: {}", some.bytes.len());
+            assert_eq!((some.len, some.cut, some.fault), (len, cut, None), "{label}");
+        }
+        let unwanted = decoded(100_000, u64::MAX, false);
+        assert!(
+            unwanted.bytes.len() <= stream::LOOK_AT && unwanted.len == len && !unwanted.cut,
+            "{label}"
+        );
+        let capped = decoded(100_000, len - 1, true);
+        assert_eq!(
+            (capped.len, capped.fault),
+            (len - 1, Some(DecodeFault::Limit)),
+            "{label}"
+        );
+        assert_eq!(capped.bytes.len(), 100_000, "{label}");
+    }
+    let capped = large(&[], &Body::from(noise), 5_000, Keep::ALL, &spool()).unwrap();
+    assert_eq!(
+        (capped.bytes.len(), capped.len, capped.fault),
+        (5_000, 5_000, Some(DecodeFault::Limit))
+    );
+}
+
 proptest! {
     #[test]
     fn any_bytes_under_any_label_give_an_outcome_within_the_cap(
