@@ -286,7 +286,7 @@ impl Sink {
         if len <= self.charge.bytes() {
             return true;
         }
-        let room = len.max(self.charge.bytes() * 2).max(LEAST_ROOM).min(SPOOL_ABOVE);
+        let room = len.max(self.charge.bytes() * 2).clamp(LEAST_ROOM, SPOOL_ABOVE);
         if !self.charge.grow(room - self.charge.bytes()) {
             return false;
         }
@@ -392,7 +392,9 @@ mod tests {
     fn sunk(spool: &Arc<Spool>, pieces: &[&[u8]]) -> [Body; 2] {
         let expected = pieces.iter().map(|piece| piece.len() as u64).sum();
         let mut here = Sink::new(spool, None);
-        pieces.iter().for_each(|piece| here.write_all(piece).unwrap());
+        for piece in pieces {
+            here.write_all(piece).unwrap();
+        }
         assert_eq!(here.len(), expected);
         let here = here.close().unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

@@ -76,16 +76,13 @@ impl Ledger {
         let Some(warc) = &mut self.warc else {
             unreachable!("opened one line above")
         };
-        let main = match &revisit {
-            Some(revisit) => {
-                warc.file.append(revisit).naming(&name)?;
-                revisit.len() as u64
-            }
-            None => {
-                let copied = members.response.pieces(|piece| warc.file.append(piece));
-                copied.naming(SPOOL)?.naming(&name)?;
-                members.response.len()
-            }
+        let main = if let Some(revisit) = &revisit {
+            warc.file.append(revisit).naming(&name)?;
+            revisit.len() as u64
+        } else {
+            let copied = members.response.pieces(|piece| warc.file.append(piece));
+            copied.naming(SPOOL)?.naming(&name)?;
+            members.response.len()
         };
         offset += main;
         for part in [&members.request, &members.metadata] {

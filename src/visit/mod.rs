@@ -70,6 +70,9 @@ pub struct Visited {
 
 /// Makes a request and reads what came. `started` is the loop's time at the moment `began`: read together, because an end
 /// that is dated too early lets its host be asked again too soon.
+///
+/// # Errors
+/// If a body could not be written down, or not be read again: that is no fault of its page, and ends the run.
 pub async fn visit<F: Fetcher>(
     work: Work,
     started: Time,

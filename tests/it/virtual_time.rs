@@ -264,7 +264,7 @@ impl Fetcher for Web {
         }
         head.extend(b"\r\n");
         let mut body = body.into_bytes();
-        if self.large && status == 200 && url.href().len() % 3 == 0 {
+        if self.large && status == 200 && url.href().len().is_multiple_of(3) {
             let mut dice = Dice(self.seed ^ body.len() as u64);
             body.extend((0..LARGE / 8).flat_map(|_| dice.roll().to_le_bytes()));
         }
