@@ -7,6 +7,7 @@
 
 pub mod judge;
 pub mod log;
+mod page;
 mod room;
 
 use std::io;
@@ -16,19 +17,19 @@ use std::time::Duration;
 
 use crate::archive::warc::{self, Members, Provenance};
 use crate::clock::Time;
-use crate::extract::directives::Directives;
 use crate::extract::fields::Fields;
-use crate::extract::{self, charset, mime};
+use crate::extract::{self, mime};
 use crate::fetch::body::Spool;
 use crate::fetch::decode::{self, DecodeFault, Decoded, Keep};
 use crate::fetch::{FetchError, FetchErrorKind, Fetcher, Request, Response};
-use crate::frontier::{Item, Path};
+use crate::frontier::Path;
 use crate::ledger::{LogEntry, SPOOL, WriteError};
 use crate::politeness;
 use crate::robots::{MAX_ROBOTS_BYTES, Robots};
 use crate::shard::{Done, End, RobotsBody, Way, What, Work};
 use crate::url::{Base, CrawlUrl};
 use judge::{Judge, Judged};
+use page::{PageReading, read_page};
 pub use room::{EXTRACT_BYTES, Room};
 
 /// A body longer than this is read off the runtime's threads, bytes.
@@ -437,65 +438,6 @@ fn provenance(work: &Work, annotations: &[String]) -> Provenance {
             .map(|note| ("annotation".to_owned(), note.clone()))
             .collect(),
     }
-}
-
-/// What a page holds.
-#[derive(Default)]
-struct PageReading {
-    judged: Judged,
-    links_dropped: u64,
-    directives: Directives,
-    /// Its line of pages.jsonl.
-    fields: Option<String>,
-}
-
-impl PageReading {
-    /// What the page says to crawlers, how many of its links were left for it, and why a redirect is not followed.
-    fn annotations(&self) -> Vec<String> {
-        let said = [
-            (self.directives.noindex, "robots:noindex"),
-            (self.directives.nofollow, "robots:nofollow"),
-        ];
-        let said = said
-            .iter()
-            .filter(|(said, _)| *said)
-            .map(|(_, word)| (*word).to_owned());
-        let left = (self.judged.nofollow > 0).then(|| format!("nofollow:{}", self.judged.nofollow));
-        let redirect = self.judged.redirect.map(|why| format!("redirect:{why}"));
-        said.chain(left).chain(redirect).collect()
-    }
-}
-
-/// Links and fields of a page.
-fn read_page(item: &Item, response: &Response, decoded: &Decoded<'_>, settings: &Settings) -> PageReading {
-    let content_type = response.header("content-type");
-    let mut text = String::new();
-    let links = extract::extract_for(
-        &settings.agent,
-        response.status,
-        content_type,
-        &response.headers,
-        &decoded.bytes,
-        &mut text,
-    );
-    let mut page = PageReading {
-        judged: settings.judge.judge(item, &links),
-        links_dropped: links.dropped,
-        directives: links.directives,
-        fields: None,
-    };
-    let Some(fields) = &settings.fields else { return page };
-    let html = ["text/html", "application/xhtml+xml"];
-    if !html.contains(&mime::sniff(content_type, &decoded.bytes).as_str()) {
-        return page;
-    }
-    let mut line = serde_json::Map::new();
-    line.insert("url".to_owned(), item.url.href().into());
-    line.insert("time".to_owned(), response.started.rfc3339(3).into());
-    line.insert("status".to_owned(), response.status.into());
-    line.extend(fields.extract(&charset::decode(content_type, &decoded.bytes).1));
-    page.fields = Some(format!("{}\n", serde_json::Value::Object(line)));
-    page
 }
 
 fn read_robots(url: &CrawlUrl, response: &Response, decoded: &Decoded<'_>, settings: &Settings) -> Option<RobotsBody> {

@@ -19,7 +19,7 @@ use crawler::archive::warc::WarcInfo;
 use crawler::clock::Time;
 use crawler::crawl::{self, Doors, End, Outcome, Place, Plan};
 use crawler::disk::{Append, Disk, Memory};
-use crawler::fetch::body::{Sink, Spool};
+use crawler::fetch::body::{BODIES_IN_MEMORY, Sink, Spool};
 use crawler::fetch::{FetchError, FetchErrorKind, Fetcher, Request, Response};
 use crawler::ledger::ArchiveSettings;
 use crawler::politeness::Patience;
@@ -70,8 +70,8 @@ struct Web {
     factor: u32,
     /// `--delay-per-address`; the hosts with even numbers share an address.
     per_address: bool,
-    /// Some pages are large, and nothing has room in memory.
-    large: bool,
+    /// Room for bodies in memory, bytes. If there is none, some pages are large too.
+    room: usize,
     spool: Option<Arc<Spool>>,
     log: Arc<Mutex<Vec<Visit>>>,
     tries: Arc<Mutex<BTreeMap<String, u32>>>,
@@ -264,7 +264,7 @@ impl Fetcher for Web {
         }
         head.extend(b"\r\n");
         let mut body = body.into_bytes();
-        if self.large && status == 200 && url.href().len().is_multiple_of(3) {
+        if self.room == 0 && status == 200 && url.href().len().is_multiple_of(3) {
             let mut dice = Dice(self.seed ^ body.len() as u64);
             body.extend((0..LARGE / 8).flat_map(|_| dice.roll().to_le_bytes()));
         }
@@ -505,11 +505,7 @@ fn run(plan: Plan, web: &Web, disk: Memory, store: MemoryStore, start: Time, dea
         web.anchor = start;
         web.started = tokio::time::Instant::now();
         web.dead = Arc::clone(&fuse.dead);
-        let spool = if web.large {
-            Spool::with_room(spool.path(), 0).unwrap()
-        } else {
-            Spool::open(spool.path()).unwrap()
-        };
+        let spool = Spool::with_room(spool.path(), web.room).unwrap();
         web.spool = Some(Arc::clone(&spool));
         let doors = Doors {
             web: Arc::new(web.clone()),
@@ -638,7 +634,7 @@ fn play(schedule: u64) -> usize {
         lost: false,
         factor: 0,
         per_address: false,
-        large: schedule % 8 == 5,
+        room: if schedule % 8 == 5 { 0 } else { BODIES_IN_MEMORY },
         spool: None,
         log: Arc::default(),
         tries: Arc::default(),
