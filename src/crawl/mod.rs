@@ -22,6 +22,7 @@ use crate::config::Config;
 use crate::disk::{Disk, Folder};
 use crate::extract::fields::Fields;
 use crate::fetch::Fetcher;
+use crate::fetch::body::Spool;
 use crate::fetch::http::HttpFetcher;
 use crate::hash::HashKey;
 use crate::ledger::{self, ArchiveSettings, Found, JobRow, Ledger, Tail};
@@ -180,7 +181,7 @@ pub struct Plan {
     /// Fields for pages.jsonl.
     pub fields: Option<Fields>,
     /// Cap on decoded bodies, bytes.
-    pub max_decoded: usize,
+    pub max_decoded: u64,
     /// Which seen-set.
     pub seen: Kind,
     /// Keys it is made for, and its error rate there.
@@ -203,6 +204,8 @@ pub struct Doors<F> {
     pub store: Box<dyn Store>,
     /// The files.
     pub disk: Arc<dyn Disk>,
+    /// Where large bodies and records wait.
+    pub spool: Arc<Spool>,
     /// Where the ledger runs.
     pub place: Place,
     /// The wall clock at the start.
@@ -240,12 +243,18 @@ pub async fn run(
             }
         }
     })?;
-    let web = Arc::new(HttpFetcher::new(start::http_settings(config)).map_err(CrawlError::Usage)?);
+    let spool = Spool::open(&job.join(ledger::SPOOL)).map_err(|source| CrawlError::Write {
+        what: ledger::SPOOL.to_owned(),
+        source,
+    })?;
+    let settings = start::http_settings(config, Arc::clone(&spool));
+    let web = Arc::new(HttpFetcher::new(settings).map_err(CrawlError::Usage)?);
     let disk: Arc<dyn Disk> = Arc::new(Folder::new(job.to_owned()));
     let doors = Doors {
         web,
         store: Box::new(store),
         disk: Arc::clone(&disk),
+        spool,
         place: Place::Thread,
         now: wall_clock(),
     };
@@ -291,6 +300,7 @@ pub async fn crawl<F: Fetcher>(
         web,
         store,
         disk,
+        spool,
         place,
         now,
     } = doors;
@@ -349,6 +359,8 @@ pub async fn crawl<F: Fetcher>(
         archive: plan.archive.is_some(),
         obey_noindex: plan.obey_noindex,
         max_decoded: plan.max_decoded,
+        spool,
+        room: visit::Room::default(),
         agent: plan.shard.agent.clone(),
         fields: plan.fields,
     };
