@@ -9,6 +9,7 @@ pub mod judge;
 pub mod log;
 mod page;
 mod room;
+mod text;
 
 use std::io;
 use std::net::IpAddr;
@@ -18,10 +19,9 @@ use std::time::Duration;
 use crate::archive::warc::{self, Members, Provenance};
 use crate::clock::Time;
 use crate::extract::fields::Fields;
-use crate::extract::sitemap;
-use crate::extract::{self, Role, mime};
+use crate::extract::mime;
 use crate::fetch::body::Spool;
-use crate::fetch::decode::{self, DecodeFault, Decoded, Keep};
+use crate::fetch::decode::{DecodeFault, Decoded};
 use crate::fetch::{FetchError, FetchErrorKind, Fetcher, Request, Response};
 use crate::frontier::Path;
 use crate::ledger::{LogEntry, SPOOL, WriteError};
@@ -32,16 +32,7 @@ use crate::url::{Base, CrawlUrl};
 use judge::{Judge, Judged};
 use page::{PageReading, read_page};
 pub use room::{EXTRACT_BYTES, Room};
-
-/// A body longer than this is read off the runtime's threads, bytes.
-const LARGE_BODY: u64 = 256 * 1024;
-
-/// A byte of a sitemap is so many times the work of one of a page: it may be packed, and holds nothing but addresses.
-const SITEMAP_WORK: u64 = 32;
-
-/// Text that is kept of what may be a sitemap, bytes: one more than is read, so that its reader knows of it.
-#[expect(clippy::cast_possible_truncation, reason = "50 MiB fit")]
-const SITEMAP_BYTES: usize = sitemap::MAX_BYTES as usize + 1;
+use text::{Size, decoded, large, most};
 
 /// What all visits share.
 pub struct Settings {
@@ -152,15 +143,6 @@ async fn read_in_its_place(
     visited.ok_or_else(|| unreachable!("of any size, everything is read"))
 }
 
-/// What is read of responses.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Size {
-    /// Only what is small.
-    Small,
-    /// Everything.
-    Any,
-}
-
 fn looked_up(work: Work, found: Result<IpAddr, FetchError>, at: Time) -> Visited {
     let address = work.url().href().to_owned();
     let end = found.map_or_else(no_answer, End::Found);
@@ -179,26 +161,6 @@ fn no_answer(error: FetchError) -> End {
         detail: error.detail,
         code: error.kind.code(),
         retryable: error.kind.retryable(),
-    }
-}
-
-/// The size of a body from which it is read elsewhere. A small sitemap may hold very many addresses.
-fn large(work: &Work) -> u64 {
-    if path_of(work).is_some_and(Path::is_sitemap) {
-        LARGE_BODY / SITEMAP_WORK
-    } else {
-        LARGE_BODY
-    }
-}
-
-/// Text that is kept of a body, bytes at most. Sitemaps may be larger than pages.
-fn most(work: &Work, settings: &Settings) -> usize {
-    match &work.what {
-        What::Page { item, .. } => match page::role(&item.path, settings) {
-            Role::Page | Role::Either => EXTRACT_BYTES,
-            Role::Seed | Role::Sitemap => SITEMAP_BYTES,
-        },
-        What::Robots(_) | What::Address(_) => MAX_ROBOTS_BYTES,
     }
 }
 
@@ -337,35 +299,6 @@ struct Reading {
     robots: Option<RobotsBody>,
     page: Option<String>,
     address: String,
-}
-
-/// Undoes the codings; `None` if it is larger than that.
-fn decoded<'r>(
-    work: &Work,
-    response: &'r Response,
-    settings: &Settings,
-    size: Size,
-) -> io::Result<Option<Decoded<'r>>> {
-    let encodings: Vec<&[u8]> = response.header_all("content-encoding").collect();
-    let cap = settings.max_decoded;
-    if let Some(body) = response.body.in_memory()
-        && let Some(small) = decode::small(&encodings, body, cap)
-    {
-        return Ok(Some(small));
-    }
-    if size == Size::Small {
-        return Ok(None);
-    }
-    let content_type = response.header("content-type");
-    let any = match &work.what {
-        What::Page { item, .. } => matches!(page::role(&item.path, settings), Role::Seed | Role::Sitemap),
-        What::Robots(_) | What::Address(_) => true,
-    };
-    let keep = Keep {
-        most: most(work, settings),
-        wants: &|start| any || extract::is_read(content_type, start),
-    };
-    decode::large(&encodings, &response.body, cap, keep, &settings.spool).map(Some)
 }
 
 fn read(work: &Work, response: &Response, at: Time, settings: &Settings, size: Size) -> io::Result<Option<Reading>> {
