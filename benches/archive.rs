@@ -10,12 +10,13 @@
 
 use std::hint::black_box;
 use std::io::Write;
+use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use crawler::archive::{cdxj, read, warc};
 use crawler::clock::Time;
 use crawler::fetch::Response;
+use crawler::fetch::body::Spool;
 use divan::Bencher;
 use divan::counter::BytesCount;
 
@@ -131,7 +132,7 @@ fn response(body: Vec<u8>, gzipped: bool) -> Response {
             .map(|(name, value)| (name.to_ascii_lowercase(), value.as_bytes().to_vec()))
             .collect(),
         head: head.into_bytes(),
-        body: Bytes::from(body),
+        body: body.into(),
         truncated: None,
         remote: Some("192.0.2.1".parse().unwrap()),
         request_head: b"GET /api/java.base/java/lang/String.html HTTP/1.1\r\nHost: docs.example.com\r\n\
@@ -151,13 +152,18 @@ fn provenance() -> warc::Provenance {
     }
 }
 
+/// For records that are too large for memory: none here is.
+fn spool() -> Arc<Spool> {
+    Spool::open(tempfile::tempdir().unwrap().path()).unwrap()
+}
+
 const URI: &str = "http://docs.example.com/api/java.base/java/lang/String.html";
 
 fn encode(bencher: Bencher, response: &Response) {
-    let provenance = provenance();
+    let (provenance, spool) = (provenance(), spool());
     bencher
         .counter(BytesCount::new(response.body.len()))
-        .bench_local(|| black_box(warc::encode(black_box(URI), black_box(response), &provenance)));
+        .bench_local(|| black_box(warc::encode(black_box(URI), black_box(response), &provenance, &spool).unwrap()));
 }
 
 /// A page that arrived plain: it is deflated.
@@ -180,7 +186,7 @@ fn empty_page(bencher: Bencher) {
 
 #[divan::bench]
 fn revisit(bencher: Bencher) {
-    let members = warc::encode(URI, &response(page(PAGE), false), &provenance());
+    let members = warc::encode(URI, &response(page(PAGE), false), &provenance(), &spool()).unwrap();
     let original = warc::Original {
         record_id: members.meta.record_id.clone(),
         uri: URI.to_owned(),
@@ -194,7 +200,13 @@ fn revisit(bencher: Bencher) {
 fn read_back(bencher: Bencher) {
     let response = response(gzip(&page(LONG_PAGE)), true);
     let file = (0..200)
-        .flat_map(|_| warc::encode(URI, &response, &provenance()).response)
+        .flat_map(|_| {
+            warc::encode(URI, &response, &provenance(), &spool())
+                .unwrap()
+                .response
+                .bytes()
+                .unwrap()
+        })
         .collect::<Vec<u8>>();
     bencher.counter(BytesCount::new(file.len())).bench_local(|| {
         for record in read::members(file.as_slice(), 0) {
@@ -208,7 +220,9 @@ fn read_back(bencher: Bencher) {
 fn sort_an_index(bencher: Bencher) {
     let folder = tempfile::tempdir().unwrap();
     let (from, to) = (folder.path().join("from"), folder.path().join("to"));
-    let meta = warc::encode(URI, &response(page(PAGE), false), &provenance()).meta;
+    let meta = warc::encode(URI, &response(page(PAGE), false), &provenance(), &spool())
+        .unwrap()
+        .meta;
     let mut lines = Vec::new();
     for number in 0..200_000_u32 {
         let key = format!("com,example,docs)/{:08x}", number.wrapping_mul(2_654_435_761));

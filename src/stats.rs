@@ -71,6 +71,10 @@ pub struct Counters {
     pub politeness_violations: u64,
     /// Links beyond a page's cap.
     pub links_dropped: u64,
+    /// Pages whose text went on beyond what is read. Not in the row of the others, whose form is older; see
+    /// `ledger/row.rs`.
+    #[serde(skip)]
+    pub texts_cut: u64,
 }
 
 /// Distinct media types counted by name; further ones are counted as `other`.
@@ -102,6 +106,7 @@ impl Counters {
         self.urls.pending += d.admitted;
         self.hosts += delta.hosts;
         self.links_dropped += delta.links_dropped;
+        self.texts_cut += delta.texts_cut;
         self.bytes.received += delta.received;
         self.bytes.decoded += delta.decoded;
         self.politeness_violations += delta.violations;
@@ -151,6 +156,8 @@ pub struct Delta {
     pub retired: bool,
     /// Links beyond the page's cap.
     pub links_dropped: u64,
+    /// Pages whose text went on beyond what is read.
+    pub texts_cut: u64,
     /// Body bytes as received.
     pub received: u64,
     /// Body bytes after decoding.

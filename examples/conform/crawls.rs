@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crawler::clock::Time;
 use crawler::extract::{LinkKind, Role, extract_for};
+use crawler::fetch::body::Spool;
 use crawler::fetch::dns::AddressPolicy;
 use crawler::fetch::{FetchError, FetchErrorKind, Fetcher, Request, Response};
 use crawler::hash::HashKey;
@@ -26,7 +27,7 @@ const KEY: HashKey = HashKey([7; 16]);
 /// Steps after which a crawl that should have ended is taken for endless.
 const MAX_STEPS: usize = 10_000;
 /// Cap on a decoded body, bytes.
-const MAX_DECODED: usize = 16 << 20;
+const MAX_DECODED: u64 = 16 << 20;
 
 /// What the answers for a robots.txt forbid: asked of the addresses that its own lines name, and of some that none
 /// names.
@@ -158,10 +159,12 @@ fn crawl(seeds: &[String], pages: &Canned, robots_txt: Option<&Canned>, mut seen
         sitemaps: Sitemaps::No,
         max_sitemap_urls: u64::MAX,
     };
-    let (Ok(set), Ok(scope), Ok(runtime)) = (
+    let spool = tempfile::tempdir().and_then(|home| Ok((Spool::open(home.path())?, home)));
+    let (Ok(set), Ok(scope), Ok(runtime), Ok((spool, _home))) = (
         seen::make(Kind::HashSet, KEY, 0, 0.01),
         Scope::new(ScopeKind::Any, &[], &[], None),
         tokio::runtime::Builder::new_current_thread().enable_all().build(),
+        spool,
     ) else {
         return;
     };
@@ -178,6 +181,8 @@ fn crawl(seeds: &[String], pages: &Canned, robots_txt: Option<&Canned>, mut seen
         archive: false,
         obey_noindex: false,
         max_decoded: MAX_DECODED,
+        spool,
+        room: visit::Room::default(),
         agent: AGENT.to_owned(),
         fields: None,
         cookies: false,
@@ -196,7 +201,10 @@ fn crawl(seeds: &[String], pages: &Canned, robots_txt: Option<&Canned>, mut seen
                 let web = if page.is_some() { Some(pages) } else { robots_txt };
                 let web = Arc::new(web.cloned().unwrap_or_default());
                 let began = tokio::time::Instant::now();
-                let Visited { done, .. } = runtime.block_on(visit::visit(*work, now, began, web, Arc::clone(&visits)));
+                let visit = visit::visit(*work, now, began, web, Arc::clone(&visits));
+                let Ok(Visited { done, .. }) = runtime.block_on(visit) else {
+                    return;
+                };
                 now = now.max(done.at);
                 if let Some(item) = page {
                     let step = Step::Page {

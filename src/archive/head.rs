@@ -17,7 +17,7 @@ const KEPT_AS: &[u8] = b"X-Crawler-";
 
 /// The head for a record whose body has `length` bytes and is `whole`, ending with the empty line.
 #[must_use]
-pub fn for_record(head: &[u8], status: u16, length: usize, whole: bool) -> Vec<u8> {
+pub fn for_record(head: &[u8], status: u16, length: u64, whole: bool) -> Vec<u8> {
     let mut kept = Vec::with_capacity(head.len() + 64);
     let mut lines = lines(head);
     let first = lines.next().unwrap_or_default();

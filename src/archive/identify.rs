@@ -9,6 +9,8 @@ use flate2::{Decompress, FlushDecompress};
 
 /// How many decoded bytes are looked at.
 pub const PREFIX: usize = 512;
+/// How many bytes of a body are enough to decode so many of it.
+pub const ENOUGH: usize = 4 * 1024;
 
 /// Signatures at the very start.
 const MAGIC: [(&[u8], &str); 24] = [
@@ -68,7 +70,7 @@ thread_local! {
     static INFLATE: RefCell<Decompress> = RefCell::new(Decompress::new(false));
 }
 
-/// The media type of a body as its bytes show it. A body that is gzip by its content coding (`gzipped`) is looked at
+/// The media type of a body as its bytes show it; the first [`ENOUGH`] of them are as good as all. A body that is gzip by its content coding (`gzipped`) is looked at
 /// after decoding; `None` if the bytes say nothing.
 #[must_use]
 pub fn identify(body: &[u8], gzipped: bool) -> Option<&'static str> {

@@ -4,7 +4,7 @@
 //! *stored* deflate blocks (RFC 1951 section 3.2.4), which costs a copy and a CRC, and every reader takes it.
 
 use std::cell::RefCell;
-use std::io::Write;
+use std::io::{self, Read, Write};
 
 use libdeflater::{CompressionLvl, Compressor};
 
@@ -18,6 +18,9 @@ const LEVEL: i32 = 1;
 
 /// The zlib level for records over [`WHOLE_LIMIT`]: about the size that libdeflate's [`LEVEL`] gives.
 const STREAM_LEVEL: u32 = 2;
+
+/// Bytes of a record that are read at a time when it is deflated as it is read.
+const WINDOW: usize = 64 * 1024;
 
 /// The longest stored block in bytes: its length field has 16 bits.
 const STORED_BLOCK: usize = 65_535;
@@ -78,6 +81,61 @@ fn streamed(parts: &[&[u8]]) -> Vec<u8> {
     done.unwrap_or_else(|_| stored(parts))
 }
 
+/// A record that is read as it is needed, as one gzip member into `out`: what [`deflated`] and [`stored`] do, with one
+/// window of it in memory.
+///
+/// # Errors
+/// If `record` cannot be read or `out` written.
+pub fn write<W: Write>(mut record: impl Read, packed: bool, out: W) -> io::Result<W> {
+    if packed {
+        return write_stored(record, out);
+    }
+    let mut encoder = flate2::write::GzEncoder::new(out, flate2::Compression::new(STREAM_LEVEL));
+    let mut window = vec![0; WINDOW];
+    loop {
+        let read = fill(&mut record, &mut window)?;
+        if read.is_empty() {
+            return encoder.finish();
+        }
+        encoder.write_all(read)?;
+    }
+}
+
+fn write_stored<W: Write>(mut record: impl Read, mut out: W) -> io::Result<W> {
+    let mut window = vec![0; STORED_BLOCK];
+    let mut crc = crc32fast::Hasher::new();
+    let mut length = 0_usize;
+    out.write_all(&HEADER)?;
+    loop {
+        let block = fill(&mut record, &mut window)?;
+        let last = block.is_empty();
+        crc.update(block);
+        length = length.wrapping_add(block.len());
+        out.write_all(&stored_head(block.len(), last))?;
+        out.write_all(block)?;
+        if last {
+            out.write_all(&crc.finalize().to_le_bytes())?;
+            out.write_all(&size_field(length))?;
+            return Ok(out);
+        }
+    }
+}
+
+/// Reads until the window is full or nothing is left.
+fn fill<'w>(record: &mut impl Read, window: &'w mut [u8]) -> io::Result<&'w [u8]> {
+    let mut filled = 0;
+    loop {
+        let read = match record.read(window.get_mut(filled..).unwrap_or_default()) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            read => read?,
+        };
+        filled += read;
+        if read == 0 {
+            return Ok(window.get(..filled).unwrap_or_default());
+        }
+    }
+}
+
 /// The parts, one after another, as stored blocks of one gzip member.
 #[must_use]
 pub fn stored(parts: &[&[u8]]) -> Vec<u8> {
@@ -92,21 +150,29 @@ pub fn stored(parts: &[&[u8]]) -> Vec<u8> {
     }
     stored_block(&mut member, &[], true);
     member.extend_from_slice(&crc.finalize().to_le_bytes());
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "ISIZE is the length modulo 2^32 (RFC 1952 section 2.3.1)"
-    )]
-    member.extend_from_slice(&(length as u32).to_le_bytes());
+    member.extend_from_slice(&size_field(length));
     member
 }
 
 fn stored_block(member: &mut Vec<u8>, block: &[u8], last: bool) {
-    #[expect(clippy::cast_possible_truncation, reason = "a block has at most STORED_BLOCK bytes")]
-    let length = block.len() as u16;
-    member.push(u8::from(last));
-    member.extend_from_slice(&length.to_le_bytes());
-    member.extend_from_slice(&(!length).to_le_bytes());
+    member.extend_from_slice(&stored_head(block.len(), last));
     member.extend_from_slice(block);
+}
+
+/// What stands before the bytes of a stored block.
+fn stored_head(length: usize, last: bool) -> [u8; 5] {
+    #[expect(clippy::cast_possible_truncation, reason = "a block has at most STORED_BLOCK bytes")]
+    let [[a, b], [c, d]] = [(length as u16).to_le_bytes(), (!(length as u16)).to_le_bytes()];
+    [u8::from(last), a, b, c, d]
+}
+
+/// The last field of a member.
+fn size_field(length: usize) -> [u8; 4] {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "ISIZE is the length modulo 2^32 (RFC 1952 section 2.3.1)"
+    )]
+    (length as u32).to_le_bytes()
 }
 
 #[cfg(test)]
@@ -139,7 +205,9 @@ mod tests {
             WHOLE_LIMIT + 1,
         ] {
             let body: Vec<u8> = (0..length).map(|i| u8::try_from(i * i % 251).unwrap()).collect();
-            for member in [deflated(&[&body]), stored(&[&body])] {
+            let written = |packed| write(body.as_slice(), packed, Vec::new()).unwrap();
+            assert!(written(true) == stored(&[&body]), "{length}");
+            for member in [deflated(&[&body]), stored(&[&body]), written(false)] {
                 assert_eq!(unpack(&member), (body.clone(), member.len()), "{length}");
             }
         }

@@ -10,7 +10,10 @@
 //! - Every address in a header is ASCII without `<`, `>` and `\`: other bytes are written `%XX`.
 
 use std::borrow::Cow;
+use std::convert::Infallible;
 use std::fmt::Write;
+use std::io::{self, Read};
+use std::sync::Arc;
 
 use data_encoding::BASE32;
 use serde::{Deserialize, Serialize};
@@ -19,6 +22,7 @@ use uuid::Uuid;
 
 use super::{head, identify, member};
 use crate::clock::Time;
+use crate::fetch::body::{Body, Sink, Spool};
 use crate::fetch::{Response, Truncated};
 
 /// `WARC-Profile` of a revisit (WARC 1.1 section 6.7.2).
@@ -118,8 +122,8 @@ impl ResponseMeta {
 /// The members of one exchange, ready to be appended: each is one gzip member.
 #[derive(Debug, Clone)]
 pub struct Members {
-    /// The `response` record.
-    pub response: Vec<u8>,
+    /// The `response` record; in a file if it is large, so that its length says nothing of the memory it takes.
+    pub response: Body,
     /// The `request` record (Concurrent-To the response).
     pub request: Vec<u8>,
     /// The `metadata` record (Concurrent-To the response).
@@ -133,20 +137,32 @@ pub struct Members {
 }
 
 /// Encodes one exchange under new random record ids.
-#[must_use]
-pub fn encode(uri: &str, response: &Response, provenance: &Provenance) -> Members {
+/// The response's record goes to the spool where it is large or memory is short.
+///
+/// # Errors
+/// If the body cannot be read or the spool not written.
+pub fn encode(uri: &str, response: &Response, provenance: &Provenance, spool: &Arc<Spool>) -> io::Result<Members> {
     encode_as(
         [Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4()],
         uri,
         response,
         provenance,
+        spool,
     )
 }
 
 /// Encodes one exchange; `ids` name the response, the request and the metadata record. Equal arguments give equal
 /// bytes.
-#[must_use]
-pub fn encode_as(ids: [Uuid; 3], uri: &str, response: &Response, provenance: &Provenance) -> Members {
+///
+/// # Errors
+/// As [`encode`].
+pub fn encode_as(
+    ids: [Uuid; 3],
+    uri: &str,
+    response: &Response,
+    provenance: &Provenance,
+    spool: &Arc<Spool>,
+) -> io::Result<Members> {
     let [record_id, request_id, metadata_id] = ids.map(urn);
     let uri = ascii(uri).into_owned();
     let date = response.started.rfc3339(6);
@@ -164,11 +180,12 @@ pub fn encode_as(ids: [Uuid; 3], uri: &str, response: &Response, provenance: &Pr
         .header("content-encoding")
         .map_or("", word)
         .to_ascii_lowercase();
-    let identified = identify::identify(body, matches!(coding.as_str(), "gzip" | "x-gzip"));
+    let identified = identify::identify(
+        &body.start(identify::ENOUGH)?,
+        matches!(coding.as_str(), "gzip" | "x-gzip"),
+    );
 
-    // the payload is hashed once for itself and once as the rest of the block
-    let payload_sha1: [u8; 20] = Sha1::digest(body).into();
-    let block_sha1: [u8; 20] = Sha1::new().chain_update(&head).chain_update(body).finalize().into();
+    let (payload_sha1, block_sha1) = digests(&head, body)?;
     let meta = ResponseMeta {
         record_id,
         uri,
@@ -178,7 +195,7 @@ pub fn encode_as(ids: [Uuid; 3], uri: &str, response: &Response, provenance: &Pr
         mime,
         content_type,
         payload_sha1,
-        payload_len: body.len() as u64,
+        payload_len: body.len(),
     };
 
     let mut header = opening("response", &meta.record_id, &date);
@@ -189,12 +206,15 @@ pub fn encode_as(ids: [Uuid; 3], uri: &str, response: &Response, provenance: &Pr
     optional(&mut header, "WARC-Truncated", response.truncated.map(Truncated::as_str));
     optional(&mut header, "WARC-Identified-Payload-Type", identified);
     field(&mut header, "Content-Type", "application/http; msgtype=response");
-    closing(&mut header, head.len() + body.len());
-    let parts = [header.as_bytes(), &head, body, END];
-    let response_member = if is_packed(&coding, identified.unwrap_or(&meta.mime)) {
-        member::stored(&parts)
+    closing(&mut header, head.len() as u64 + body.len());
+    let packed = is_packed(&coding, identified.unwrap_or(&meta.mime));
+    let response_member = if let Some(body) = body.in_memory() {
+        let parts = [header.as_bytes(), &head, body, END];
+        let pack = if packed { member::stored } else { member::deflated };
+        Sink::kept(spool, pack(&parts))?
     } else {
-        member::deflated(&parts)
+        let record = header.as_bytes().chain(&head[..]).chain(body.reader()).chain(END);
+        member::write(record, packed, Sink::new(spool, None))?.close()?
     };
 
     let mut header = opening("request", &request_id, &date);
@@ -221,14 +241,26 @@ pub fn encode_as(ids: [Uuid; 3], uri: &str, response: &Response, provenance: &Pr
     field(&mut header, "Content-Type", "application/warc-fields");
     let metadata = whole(header, block.as_bytes());
 
-    Members {
+    Ok(Members {
         response: response_member,
         request,
         metadata,
         meta,
         head,
         truncated: response.truncated,
-    }
+    })
+}
+
+/// SHA-1 of the payload, and of the block that is the head and the payload.
+fn digests(head: &[u8], body: &Body) -> io::Result<([u8; 20], [u8; 20])> {
+    let (mut payload, mut block) = (Sha1::new(), Sha1::new_with_prefix(head));
+    let hashed = body.pieces(|piece| -> Result<(), Infallible> {
+        payload.update(piece);
+        block.update(piece);
+        Ok(())
+    })?;
+    let Ok(()) = hashed;
+    Ok((payload.finalize().into(), block.finalize().into()))
 }
 
 /// An earlier response with the same payload.
@@ -265,7 +297,7 @@ pub fn revisit(members: &Members, original: &Original) -> Vec<u8> {
 fn whole(mut header: String, block: &[u8]) -> Vec<u8> {
     let sha1: [u8; 20] = Sha1::digest(block).into();
     field(&mut header, "WARC-Block-Digest", &labelled(&sha1));
-    closing(&mut header, block.len());
+    closing(&mut header, block.len() as u64);
     member::deflated(&[header.as_bytes(), block, END])
 }
 
@@ -278,7 +310,7 @@ fn opening(kind: &str, record_id: &str, date: &str) -> String {
     header
 }
 
-fn closing(header: &mut String, length: usize) {
+fn closing(header: &mut String, length: u64) {
     let _ = write!(header, "Content-Length: {length}\r\n\r\n"); // writing to a String does not fail
 }
 
@@ -377,11 +409,22 @@ mod tests {
     use std::io::Write;
     use std::time::Duration;
 
-    use bytes::Bytes;
     use proptest::prelude::*;
 
     use super::*;
     use crate::archive::read::{self, Record};
+
+    fn encode(uri: &str, response: &Response, provenance: &Provenance) -> Members {
+        super::encode(uri, response, provenance, &spool()).unwrap()
+    }
+
+    fn packed(members: &Members) -> Vec<u8> {
+        members.response.bytes().unwrap().to_vec()
+    }
+
+    fn spool() -> Arc<Spool> {
+        Spool::open(tempfile::tempdir().unwrap().path()).unwrap()
+    }
 
     const STARTED: Time = Time(1_308_849_128_802_345);
 
@@ -393,7 +436,7 @@ mod tests {
             headers: headers
                 .map(|(name, value)| (name.to_ascii_lowercase(), value.as_bytes().to_vec()))
                 .collect(),
-            body: Bytes::copy_from_slice(body),
+            body: body.to_vec().into(),
             truncated: None,
             remote: Some("192.0.2.1".parse().unwrap()),
             request_head: b"GET / HTTP/1.1\r\nHost: example.com\r\n\r\n".to_vec(),
@@ -428,7 +471,7 @@ mod tests {
             &response(head, b"<html>hello"),
             &Provenance::default(),
         );
-        let record = only(&members.response);
+        let record = only(&packed(&members));
         let names: Vec<&str> = record.headers.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(
             names,
@@ -517,7 +560,7 @@ mod tests {
         let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
         let chunked = encode("http://b/", &response(head, b"body"), &Provenance::default());
         assert_eq!(plain.meta.payload_sha1, chunked.meta.payload_sha1);
-        let record = only(&chunked.response);
+        let record = only(&packed(&chunked));
         assert_eq!(
             text(&record),
             "HTTP/1.1 200 OK\r\nX-Crawler-Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\nbody"
@@ -534,7 +577,7 @@ mod tests {
             let mut response = response("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"bo");
             response.truncated = Some(reason);
             let members = encode("http://a/", &response, &Provenance::default());
-            let record = only(&members.response);
+            let record = only(&packed(&members));
             assert_eq!(record.header("WARC-Truncated"), Some(name));
             assert!(
                 !text(&record).contains("\nContent-Length"),
@@ -550,7 +593,7 @@ mod tests {
         let gzipped = gzip(&page);
         let size = |head: &str, body: &[u8]| {
             let head = format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n");
-            let member = encode("http://a/", &response(&head, body), &Provenance::default()).response;
+            let member = packed(&encode("http://a/", &response(&head, body), &Provenance::default()));
             assert_eq!(only(&member).payload(), body);
             (memchr::memmem::find(&member, body).is_some(), member.len())
         };
@@ -573,14 +616,11 @@ mod tests {
             assert!(length < page.len() / 10, "{head}: {length}");
         }
         assert_eq!(
-            only(
-                &encode(
-                    "http://a/",
-                    &response("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n", &gzipped),
-                    &Provenance::default()
-                )
-                .response
-            )
+            only(&packed(&encode(
+                "http://a/",
+                &response("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n", &gzipped),
+                &Provenance::default()
+            )))
             .header("WARC-Identified-Payload-Type"),
             Some("text/html")
         );
@@ -609,7 +649,7 @@ mod tests {
             ("WARC-Refers-To-Date", "2011-06-23T17:12:08.802344Z"),
             (
                 "WARC-Payload-Digest",
-                only(&members.response).header("WARC-Payload-Digest").unwrap(),
+                only(&packed(&members)).header("WARC-Payload-Digest").unwrap(),
             ),
             ("WARC-Truncated", "length"),
             ("Content-Type", "application/http; msgtype=response"),
@@ -677,16 +717,16 @@ mod tests {
             given.headers = vec![("content-encoding".to_owned(), coding.as_bytes().to_vec())];
             let provenance = Provenance { via: Some(uri.clone()), hops: note.clone(), notes: vec![("n".to_owned(), note)] };
             let ids = [Uuid::from_u128(1), Uuid::from_u128(2), Uuid::from_u128(3)];
-            let members = encode_as(ids, &uri, &given, &provenance);
-            let record = only(&members.response);
+            let members = encode_as(ids, &uri, &given, &provenance, &spool()).unwrap();
+            let record = only(&packed(&members));
             prop_assert_eq!(record.http_head(), &members.head);
             prop_assert_eq!(record.payload(), &body);
             prop_assert_eq!(only(&members.request).block, given.request_head.clone());
             prop_assert_eq!(text(&only(&members.metadata)).lines().filter(|line| !line.is_empty()).all(|line| line.contains(": ")), true);
             let original = Original { record_id: urn(ids[0]), uri: uri.clone(), date: STARTED };
             prop_assert_eq!(only(&revisit(&members, &original)).block, members.head.clone());
-            let again = encode_as(ids, &uri, &given, &provenance);
-            prop_assert_eq!(again.response, members.response);
+            let again = encode_as(ids, &uri, &given, &provenance, &spool()).unwrap();
+            prop_assert_eq!(packed(&again), packed(&members));
             prop_assert_eq!(again.request, members.request);
             prop_assert_eq!(again.metadata, members.metadata);
         }

@@ -21,7 +21,7 @@ use super::{CrawlError, End, Snapshot};
 use crate::clock::Time;
 use crate::disk::Disk;
 use crate::fetch::Fetcher;
-use crate::ledger::{Entry, Ledger, Tail};
+use crate::ledger::{Entry, Ledger, Tail, WriteError};
 use crate::shard::{Fact, Link, Next, Settlement, Shard};
 use crate::stats::LinkCounts;
 use crate::url::CrawlUrl;
@@ -104,10 +104,13 @@ pub enum Place {
     Task,
 }
 
+/// What a visit brought, or the write that failed in it, with its permit.
+type Ready = (Result<Box<Visited>, WriteError>, OwnedSemaphorePermit);
+
 pub(super) struct Loop<'a, F> {
     pub(super) crawl: Crawl<F>,
     pub(super) permits: Arc<Semaphore>,
-    pub(super) visiting: JoinSet<(Box<Visited>, OwnedSemaphorePermit)>,
+    pub(super) visiting: JoinSet<Ready>,
     orders: UnboundedSender<Order>,
     pub(super) pieces: UnboundedSender<Piece>,
     /// What is told to the ledger next, and when at the latest.
@@ -278,7 +281,7 @@ impl<F: Fetcher> Loop<'_, F> {
                 Next::Start(work) => {
                     let (web, settings) = (Arc::clone(&self.crawl.web), Arc::clone(&self.crawl.visits));
                     let visit = visit::visit(*work, now, began, web, settings);
-                    self.visiting.spawn(async move { (Box::new(visit.await), permit) });
+                    self.visiting.spawn(async move { (visit.await.map(Box::new), permit) });
                 }
                 Next::Settle(settlement) => self.settle(*settlement, now, permit),
                 Next::Refill { host, after, robots } => self.order(Order::Refill { host, after, robots })?,
@@ -316,10 +319,7 @@ impl<F: Fetcher> Loop<'_, F> {
         }
     }
 
-    fn take_in(
-        &mut self,
-        visited: Result<(Box<Visited>, OwnedSemaphorePermit), tokio::task::JoinError>,
-    ) -> Result<(), CrawlError> {
+    fn take_in(&mut self, visited: Result<Ready, tokio::task::JoinError>) -> Result<(), CrawlError> {
         let (visited, permit) = match visited {
             Ok(visited) => visited,
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
@@ -331,7 +331,7 @@ impl<F: Fetcher> Loop<'_, F> {
             mut log,
             page,
             address,
-        } = *visited;
+        } = *visited?;
         let now = self.crawl.clock.now();
         let widening = done
             .links

@@ -23,6 +23,7 @@ use crate::cookies::txt::Imported;
 use crate::disk::{Disk, Folder};
 use crate::extract::fields::Fields;
 use crate::fetch::Fetcher;
+use crate::fetch::body::Spool;
 use crate::fetch::http::HttpFetcher;
 use crate::ledger::{self, ArchiveSettings, Ledger, Tail};
 use crate::scope::Scope;
@@ -190,7 +191,7 @@ pub struct Plan {
     /// Fields for pages.jsonl.
     pub fields: Option<Fields>,
     /// Cap on decoded bodies, bytes.
-    pub max_decoded: usize,
+    pub max_decoded: u64,
     /// Which seen-set.
     pub seen: Kind,
     /// Keys it is made for, and its error rate there.
@@ -213,6 +214,8 @@ pub struct Doors<F> {
     pub store: Box<dyn Store>,
     /// The files.
     pub disk: Arc<dyn Disk>,
+    /// Where large bodies and records wait.
+    pub spool: Arc<Spool>,
     /// Where the ledger runs.
     pub place: Place,
     /// The wall clock at the start.
@@ -251,12 +254,18 @@ pub async fn run(
             }
         }
     })?;
-    let web = Arc::new(HttpFetcher::new(start::http_settings(config)).map_err(CrawlError::Usage)?);
+    let spool = Spool::open(&job.join(ledger::SPOOL)).map_err(|source| CrawlError::Write {
+        what: ledger::SPOOL.to_owned(),
+        source,
+    })?;
+    let settings = start::http_settings(config, Arc::clone(&spool));
+    let web = Arc::new(HttpFetcher::new(settings).map_err(CrawlError::Usage)?);
     let disk: Arc<dyn Disk> = Arc::new(Folder::new(job.to_owned()));
     let doors = Doors {
         web,
         store: Box::new(store),
         disk: Arc::clone(&disk),
+        spool,
         place: Place::Thread,
         now: wall_clock(),
     };
@@ -302,6 +311,7 @@ pub async fn crawl<F: Fetcher>(
         web,
         store,
         disk,
+        spool,
         place,
         now,
     } = doors;
@@ -369,6 +379,8 @@ pub async fn crawl<F: Fetcher>(
         archive: plan.archive.is_some(),
         obey_noindex: plan.obey_noindex,
         max_decoded: plan.max_decoded,
+        spool,
+        room: visit::Room::default(),
         agent: plan.shard.agent.clone(),
         fields: plan.fields,
         cookies: plan.keep_cookies,

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::Path as FilePath;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{CrawlError, Plan};
@@ -10,6 +11,7 @@ use crate::config::Config;
 use crate::cookies::txt::Imported;
 use crate::extract::LinkKind;
 use crate::extract::fields::Fields;
+use crate::fetch::body::Spool;
 use crate::fetch::dns::AddressPolicy;
 use crate::fetch::http::HttpSettings;
 use crate::hash::HashKey;
@@ -74,7 +76,7 @@ pub(super) fn plan(
         obey_noindex: config.obey_noindex,
         archive,
         fields,
-        max_decoded: usize::try_from(config.max_body).unwrap_or(usize::MAX),
+        max_decoded: config.max_body,
         seen: config.seen,
         seen_size: (config.capacity, config.fp_rate),
         checkpoint_every: config.checkpoint_every,
@@ -110,7 +112,7 @@ fn mail(config: &Config) -> Option<String> {
         .filter(|contact| contact.contains('@') && !contact.contains("://"))
 }
 
-pub(super) fn http_settings(config: &Config) -> HttpSettings {
+pub(super) fn http_settings(config: &Config, spool: Arc<Spool>) -> HttpSettings {
     HttpSettings {
         user_agent: config.user_agent.clone(),
         from: mail(config),
@@ -120,6 +122,7 @@ pub(super) fn http_settings(config: &Config) -> HttpSettings {
         min_rate: config.min_rate,
         slow_after: SLOW_AFTER,
         max_body: config.max_body,
+        spool,
         per_host_connections: config.per_host_connections,
         idle_connections: idle_connections(config.concurrency),
         // a little over the delay, so that a host's connection is there for its next turn

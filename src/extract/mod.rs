@@ -377,6 +377,20 @@ fn read_listing(essence: &str, content_type: Option<&[u8]>, body: &[u8], role: R
     wanted
 }
 
+/// Is a body of this kind read for links? By its type and first bytes, of which 1,445 are enough.
+#[must_use]
+pub fn is_read(content_type: Option<&[u8]>, start: &[u8]) -> bool {
+    let essence = mime::sniff(content_type, start);
+    essence == feed::TYPE || Body::of(&essence).is_some()
+}
+
+/// May [`is_read`] say yes, for some first bytes?
+#[must_use]
+pub fn may_be_read(content_type: Option<&[u8]>) -> bool {
+    // what begins with a tag is as much like a page as bytes can be
+    is_read(content_type, b"") || is_read(content_type, b"<html>")
+}
+
 /// The kinds of body that are read.
 #[derive(Clone, Copy)]
 enum Body {

@@ -4,25 +4,40 @@
 //! but not coded is given as it is, `deflate` means zlib or raw (RFC 9110 section 8.4.1.2 knows both), a coded body
 //! that is cut or broken gives what could be had of it, and a word that names no coding is no coding.
 
+//!
+//! Two ways: [`small`] has everything in memory and is fast, [`large`] reads a body from its file and keeps only what
+//! is of use. Both go by the same rules and the same decoders.
+
 mod inflate;
+mod stream;
 mod windowed;
 
 use std::borrow::Cow;
+use std::io;
+use std::sync::Arc;
+
+use super::body::{Body, Sink, Spool};
+pub use stream::Keep;
+use stream::{Closed, Out, Source, Start};
 
 /// Codings that are undone at most, one on top of the other; more are an attack or a mistake.
 const MAX_CODINGS: usize = 4;
 /// Bytes looked at to tell text from a coded stream.
 const LOOK_AT: usize = 512;
-/// First room for what comes out, bytes. Room doubles from here.
-const FIRST_ROOM: usize = 64 * 1024;
-/// Largest step by which room grows, bytes.
-const MAX_STEP: usize = 4 * 1024 * 1024;
+/// Bytes decoded at a time.
+const SCRATCH: usize = 64 * 1024;
+/// What [`small`] makes of a body at most, bytes.
+pub const SMALL: usize = 1 << 20;
 
 /// What came out of a body.
 #[derive(Debug)]
 pub struct Decoded<'a> {
-    /// The bytes without their content coding, as far as they could be had.
+    /// The bytes without their content coding, as far as they could be had and were kept.
     pub bytes: Cow<'a, [u8]>,
+    /// Bytes that came out, kept or not.
+    pub len: u64,
+    /// There was more of what was wanted than was kept.
+    pub cut: bool,
     /// Set if the coding could not be undone to its end.
     pub fault: Option<DecodeFault>,
 }
@@ -53,37 +68,175 @@ impl DecodeFault {
 /// Undoes the codings named in the values of `Content-Encoding` (last applied first), giving at most `cap` bytes.
 /// `gzip`, `x-gzip`, `deflate` (zlib or raw), `br`, `zstd`, `identity`; multi-member gzip is read whole; a body that is
 /// labelled but plain is given as it is. The first fault from the outside in is the one reported.
+///
+/// `None` if more than [`SMALL`] bytes came out of any coding: that is work for [`large`].
 #[must_use]
-pub fn decode<'a>(content_encodings: &[&[u8]], body: &'a [u8], cap: usize) -> Decoded<'a> {
-    let mut bytes = Cow::Borrowed(body);
-    let mut fault = None;
-    for (round, coding) in codings(content_encodings).rev().enumerate() {
+pub fn small<'a>(content_encodings: &[&[u8]], body: &'a [u8], cap: u64) -> Option<Decoded<'a>> {
+    let most = cap.min(SMALL as u64);
+    if body.len() > SMALL {
+        return None;
+    }
+    let undone = layers(
+        content_encodings,
+        Cow::Borrowed(body),
+        |_| Out::start(most, Keep::ALL),
+        |out| match out.close()? {
+            Closed::Start(start) => Ok(Cow::Owned(start.bytes)),
+            Closed::Whole(body) => Ok(Cow::Owned(body.bytes()?.into())),
+        },
+    );
+    // nothing is read from a file and nothing written to one
+    let Undoing {
+        last: mut bytes,
+        mut fault,
+        full,
+    } = undone.ok()?;
+    if full && most < cap {
+        return None;
+    }
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    if bytes.len() > most {
+        fault = fault.or(Some(DecodeFault::Limit));
+        match &mut bytes {
+            Cow::Borrowed(whole) => *whole = whole.get(..most).unwrap_or_default(),
+            Cow::Owned(whole) => whole.truncate(most),
+        }
+    }
+    Some(Decoded {
+        len: bytes.len() as u64,
+        bytes,
+        cut: false,
+        fault,
+    })
+}
+
+/// As [`small`], for a body of any size: of what comes out `keep` says what is kept, the rest is only counted. What lies
+/// between two codings goes through the spool.
+///
+/// # Errors
+/// If the body cannot be read, or the spool cannot be written.
+pub fn large(
+    content_encodings: &[&[u8]],
+    body: &Body,
+    cap: u64,
+    keep: Keep<'_>,
+    spool: &Arc<Spool>,
+) -> io::Result<Decoded<'static>> {
+    let undone = layers(
+        content_encodings,
+        Stage::Body(body.clone()),
+        |last| {
+            if last {
+                Out::start(cap, keep)
+            } else {
+                Out::whole(cap, Sink::new(spool, None))
+            }
+        },
+        Stage::of,
+    )?;
+    let mut fault = undone.fault;
+    let (bytes, len, cut) = match undone.last {
+        Stage::Start(start) => (start.bytes, start.len, start.cut),
+        Stage::Body(body) => {
+            let wanted = (keep.wants)(&body.start(stream::LOOK_AT)?);
+            let most = if wanted { keep.most } else { stream::LOOK_AT };
+            let most = usize::try_from(cap).map_or(most, |cap| most.min(cap));
+            if body.len() > cap {
+                fault = fault.or(Some(DecodeFault::Limit));
+            }
+            let len = body.len().min(cap);
+            (body.start(most)?.into_owned(), len, wanted && len > most as u64)
+        }
+    };
+    Ok(Decoded {
+        bytes: Cow::Owned(bytes),
+        len,
+        cut,
+        fault,
+    })
+}
+
+/// A body between two codings of the large way.
+enum Stage {
+    Body(Body),
+    /// What the last coding gave.
+    Start(Start),
+}
+
+impl Stage {
+    fn of(out: Out<'_>) -> io::Result<Self> {
+        match out.close()? {
+            Closed::Start(start) => Ok(Self::Start(start)),
+            Closed::Whole(body) => Ok(Self::Body(body)),
+        }
+    }
+}
+
+/// What can be looked at as bytes to be undone.
+trait AsSource {
+    fn source(&self) -> Source<'_>;
+}
+
+impl AsSource for Cow<'_, [u8]> {
+    fn source(&self) -> Source<'_> {
+        Source::Slice(self)
+    }
+}
+
+impl AsSource for Stage {
+    fn source(&self) -> Source<'_> {
+        match self {
+            Self::Body(body) => Source::Body(body),
+            Self::Start(start) => Source::Slice(&start.bytes),
+        }
+    }
+}
+
+/// What is left when all codings are undone.
+struct Undoing<S> {
+    last: S,
+    fault: Option<DecodeFault>,
+    /// A coding gave more than its output took.
+    full: bool,
+}
+
+/// Undoes one coding after the other. `output` makes an output and is told whether it is the last one's, `input` makes
+/// of it what the next coding reads.
+fn layers<'k, S: AsSource>(
+    content_encodings: &[&[u8]],
+    first: S,
+    output: impl Fn(bool) -> Out<'k>,
+    input: impl Fn(Out<'k>) -> io::Result<S>,
+) -> io::Result<Undoing<S>> {
+    let mut undoing = Undoing {
+        last: first,
+        fault: None,
+        full: false,
+    };
+    let words: Vec<&[u8]> = codings(content_encodings).collect();
+    for (round, coding) in words.iter().rev().enumerate() {
+        let source = undoing.last.source();
+        let mut out = output(round + 1 == words.len());
         let undone = if round < MAX_CODINGS {
-            undo(coding, &bytes, cap)
+            undo(coding, source, &mut out)?
         } else {
             Undone::Unknown
         };
         match undone {
             Undone::Plain => {}
-            Undone::Bytes(stream) => {
-                fault = fault.or(stream.ending.fault());
-                bytes = Cow::Owned(stream.bytes);
+            Undone::Stream(ending) => {
+                undoing.fault = undoing.fault.or(ending.fault());
+                undoing.full |= ending == Ending::Full;
+                undoing.last = input(out)?;
             }
-            Undone::Unknown if looks_like_text(&bytes) => {}
+            Undone::Unknown if looks_like_text(source)? => {}
             Undone::Unknown => {
-                fault = fault.or(Some(DecodeFault::Unsupported));
+                undoing.fault = undoing.fault.or(Some(DecodeFault::Unsupported));
                 break;
             }
         }
     }
-    if bytes.len() > cap {
-        fault = fault.or(Some(DecodeFault::Limit));
-        match &mut bytes {
-            Cow::Borrowed(whole) => *whole = whole.get(..cap).unwrap_or_default(),
-            Cow::Owned(whole) => whole.truncate(cap),
-        }
-    }
-    Decoded { bytes, fault }
+    Ok(undoing)
 }
 
 /// The words of all header lines in order, without those that say "not coded".
@@ -97,18 +250,12 @@ fn codings<'h>(lines: &'h [&'h [u8]]) -> impl DoubleEndedIterator<Item = &'h [u8
 
 /// One coding undone.
 enum Undone {
-    /// There was a stream of this coding.
-    Bytes(Stream),
-    /// The bytes are not of this coding, whatever the label says.
+    /// There was a stream of this coding; what it gave is in the output.
+    Stream(Ending),
+    /// The bytes are not of this coding, whatever the label says; what is in the output is chance.
     Plain,
     /// No coding that we know.
     Unknown,
-}
-
-/// What a stream gave.
-struct Stream {
-    bytes: Vec<u8>,
-    ending: Ending,
 }
 
 /// How a stream ended.
@@ -136,51 +283,49 @@ impl Ending {
     }
 }
 
-fn undo(coding: &[u8], body: &[u8], cap: usize) -> Undone {
+fn undo(coding: &[u8], source: Source<'_>, out: &mut Out<'_>) -> io::Result<Undone> {
     let is = |name: &str| coding.eq_ignore_ascii_case(name.as_bytes());
-    if body.is_empty() {
-        return Undone::Plain; // 304, HEAD, or nothing to say: no stream is no fault
+    if source.len() == 0 {
+        return Ok(Undone::Plain); // 304, HEAD, or nothing to say: no stream is no fault
     }
-    if is("gzip") || is("x-gzip") {
-        return inflate::gzip(body, cap).map_or(Undone::Plain, Undone::Bytes);
-    }
-    if is("deflate") {
+    let signed = if is("gzip") || is("x-gzip") {
+        inflate::gzip(source, out)?
+    } else if is("zstd") {
+        windowed::zstd(source, out)?
+    } else if is("deflate") {
         // seen in the wild: gzip under this name
-        return inflate::gzip(body, cap)
-            .or_else(|| inflate::zlib(body, cap))
-            .map_or_else(|| unsigned(body, inflate::raw(body, cap)), Undone::Bytes);
-    }
-    if is("br") {
-        return unsigned(body, windowed::brotli(body, cap));
-    }
-    if is("zstd") {
-        return windowed::zstd(body, cap).map_or(Undone::Plain, Undone::Bytes);
-    }
-    Undone::Unknown
+        match inflate::gzip(source, out)? {
+            Some(ending) => Some(ending),
+            None => match inflate::zlib(source, out)? {
+                Some(ending) => Some(ending),
+                None => return unsigned(source, inflate::raw(source, out)?, out.len()),
+            },
+        }
+    } else if is("br") {
+        return unsigned(source, windowed::brotli(source, out)?, out.len());
+    } else {
+        return Ok(Undone::Unknown);
+    };
+    Ok(signed.map_or(Undone::Plain, Undone::Stream))
 }
 
 /// Judges what a coding without a signature gave: text that was never coded may decode to a few bytes by chance.
-fn unsigned(body: &[u8], stream: Stream) -> Undone {
-    match stream.ending {
-        Ending::Whole | Ending::Full => Undone::Bytes(stream),
-        _ if looks_like_text(body) => Undone::Plain,
-        Ending::Broken if stream.bytes.is_empty() => Undone::Plain,
-        Ending::Early | Ending::Cut | Ending::Broken => Undone::Bytes(stream),
-    }
+fn unsigned(source: Source<'_>, ending: Ending, made: u64) -> io::Result<Undone> {
+    Ok(match ending {
+        Ending::Whole | Ending::Full => Undone::Stream(ending),
+        _ if looks_like_text(source)? => Undone::Plain,
+        Ending::Broken if made == 0 => Undone::Plain,
+        Ending::Early | Ending::Cut | Ending::Broken => Undone::Stream(ending),
+    })
 }
 
 /// No "binary data byte" (MIME Sniffing Standard section 3) near the start.
-fn looks_like_text(body: &[u8]) -> bool {
-    let start = body.get(..LOOK_AT).unwrap_or(body);
-    !start
+fn looks_like_text(source: Source<'_>) -> io::Result<bool> {
+    let start = source.start(LOOK_AT)?;
+    let binary = start
         .iter()
-        .any(|b| matches!(b, 0x00..=0x08 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f))
-}
-
-/// Makes room for more output, never beyond one byte past the cap (the byte that tells "full" from "exactly").
-fn make_room(out: &mut Vec<u8>, cap: usize) {
-    let step = out.len().clamp(FIRST_ROOM, MAX_STEP);
-    out.reserve_exact(step.min(cap.saturating_add(1).saturating_sub(out.len())));
+        .any(|b| matches!(b, 0x00..=0x08 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f));
+    Ok(!binary)
 }
 
 #[cfg(test)]

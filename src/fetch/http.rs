@@ -23,6 +23,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use reqwest::{Client, Method, Proxy, Url};
 
+use super::body::Spool;
 use super::dns::{AddressPolicy, Cidr, NameError, Names};
 use super::{FetchError, FetchErrorKind, Fetcher, Request, Response};
 use crate::clock::Time;
@@ -54,6 +55,8 @@ pub struct HttpSettings {
     pub slow_after: Duration,
     /// Cap on a body as received, bytes.
     pub max_body: u64,
+    /// Where large bodies go while they are worked on.
+    pub spool: Arc<Spool>,
     /// Idle connections kept to one host.
     pub per_host_connections: usize,
     /// Idle connections kept over all hosts, at most; each is an open file.
@@ -177,7 +180,8 @@ impl HttpFetcher {
         let status = response.status().as_u16();
         let (head, headers) = head::received(&response);
         let deadline = began + self.settings.timeout;
-        let (body, truncated) = body::gather(&mut response, &self.settings, deadline).await;
+        let gathered = body::gather(&mut response, &self.settings, deadline).await;
+        let (body, truncated) = gathered.map_err(|error| Fault::new(FetchErrorKind::Spool, error.to_string()))?;
         let (started, took) = (Time::default(), Duration::ZERO); // the caller's: they span the whole exchange
         Ok(Response {
             status,

@@ -1,6 +1,7 @@
 //! The door to the network: one request, one answer. It follows nothing, repeats nothing and decodes nothing by itself.
 
 mod address;
+pub mod body;
 pub mod decode;
 pub mod dns;
 pub mod http;
@@ -9,7 +10,7 @@ use std::future::Future;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use bytes::Bytes;
+use body::Body;
 
 use crate::clock::Time;
 use crate::url::CrawlUrl;
@@ -60,7 +61,7 @@ pub struct Response {
     /// Header names (lower case) and values in the order received.
     pub headers: Vec<(String, Vec<u8>)>,
     /// The body as received, chunk framing removed, content coding kept.
-    pub body: Bytes,
+    pub body: Body,
     /// Set if the body is not whole.
     pub truncated: Option<Truncated>,
     /// The address actually connected to.
@@ -113,6 +114,9 @@ pub enum FetchErrorKind {
     /// The address is private, loopback or otherwise not public, and not allowed by `--allow-address`.
     #[error("private address")]
     PrivateAddress,
+    /// The body that came could not be written down here: no fault of the page, and the end of the run.
+    #[error("the body cannot be kept")]
+    Spool,
 }
 
 impl FetchErrorKind {
@@ -133,6 +137,7 @@ impl FetchErrorKind {
             Self::Tls => "tls",
             Self::Protocol => "protocol",
             Self::PrivateAddress => "private-address",
+            Self::Spool => "spool",
         }
     }
 
@@ -145,6 +150,7 @@ impl FetchErrorKind {
             Self::Broken | Self::Protocol => -3,
             Self::Timeout => -4,
             Self::PrivateAddress => -5001,
+            Self::Spool => -5,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The archive's files: a response or a revisit, the index line, rotation, repair.
 
-use super::{Held, INDEX_LINES, Ledger, LogEntry, Naming, WarcFile, WriteError, decode, encode};
+use super::{Held, INDEX_LINES, Ledger, LogEntry, Naming, SPOOL, WarcFile, WriteError, decode, encode};
 use crate::archive::warc::{Members, Original};
 use crate::archive::{cdxj, naming, warc};
 use crate::clock::Time;
@@ -73,16 +73,23 @@ impl Ledger {
         let revisit = original.as_ref().map(|original| warc::revisit(members, original));
         let (name, mut offset) = self.warc_file(now)?;
         let first = offset;
-        let main = revisit.as_deref().unwrap_or(&members.response);
-        let parts = [main, members.request.as_slice(), members.metadata.as_slice()];
         let Some(warc) = &mut self.warc else {
             unreachable!("opened one line above")
         };
-        for part in parts {
+        let main = if let Some(revisit) = &revisit {
+            warc.file.append(revisit).naming(&name)?;
+            revisit.len() as u64
+        } else {
+            let copied = members.response.pieces(|piece| warc.file.append(piece));
+            copied.naming(SPOOL)?.naming(&name)?;
+            members.response.len()
+        };
+        offset += main;
+        for part in [&members.request, &members.metadata] {
             warc.file.append(part).naming(&name)?;
             offset += part.len() as u64;
         }
-        let line = cdxj::line(&members.meta, revisit.is_some(), &name, first, main.len() as u64);
+        let line = cdxj::line(&members.meta, revisit.is_some(), &name, first, main);
         self.index.append(format!("{line}\n").as_bytes()).naming(INDEX_LINES)?;
         let records = &mut self.tail.counters.records;
         records.request += 1;

@@ -42,10 +42,14 @@ pub const ADMITTED: &str = "state/admitted.log";
 pub const INDEX_LINES: &str = "state/index.lines";
 /// Heritrix's crawl.log.
 pub const CRAWL_LOG: &str = "logs/crawl.log";
+/// The folder of bodies and records on their way; nothing in it outlives a run.
+pub const SPOOL: &str = "state/spool";
 /// Fields of pages.
 pub const PAGES: &str = "pages.jsonl";
 
 const TAIL_KEY: &[u8] = b"tail";
+/// A counter that the tail's form, which is older, has no place for.
+const TEXTS_CUT_KEY: &[u8] = b"texts-cut";
 const JOB_KEY: &[u8] = b"job";
 const RULES_KEY: &[u8] = b"rules";
 const IMPORTED_KEY: &[u8] = b"cookies.txt";
@@ -307,6 +311,10 @@ impl Ledger {
                 &[WIDEN_PREFIX, address.as_bytes()].concat(),
                 address.clone().into_bytes(),
             );
+        }
+        if fact.delta.texts_cut > 0 {
+            let texts_cut = self.tail.counters.texts_cut + fact.delta.texts_cut;
+            self.batch.put(Table::Meta, TEXTS_CUT_KEY, encode(&texts_cut));
         }
         self.tail.seeds_offered |= fact.seeds_offered;
         // a batch is never empty after a fact: counters and tail change with every one

@@ -4,7 +4,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use super::{IMPORTED_KEY, JOB_KEY, LISTED_KEY, RULES_KEY, TAIL_KEY, WIDEN_PREFIX};
+use super::{IMPORTED_KEY, JOB_KEY, LISTED_KEY, RULES_KEY, TAIL_KEY, TEXTS_CUT_KEY, WIDEN_PREFIX};
 use crate::archive::warc::Members;
 use crate::clock::Time;
 use crate::cookies::Jar;
@@ -124,10 +124,13 @@ pub fn look(store: &dyn Store) -> io::Result<Found> {
     let rules = read(RULES_KEY)?;
     let job = read(JOB_KEY)?.map(|bytes| JobRow::read(&bytes, rules.as_deref()));
     let job = job.transpose()?;
-    let tail = read(TAIL_KEY)?
+    let mut tail: Tail = read(TAIL_KEY)?
         .map(|bytes| decode(&bytes))
         .transpose()?
         .unwrap_or_default();
+    if let Some(bytes) = read(TEXTS_CUT_KEY)? {
+        tail.counters.texts_cut = decode(&bytes)?;
+    }
     let rows = store.range(Table::Meta, WIDEN_PREFIX, true, WIDEN_PREFIX, usize::MAX)?;
     let widened = rows
         .into_iter()

@@ -219,6 +219,7 @@ fn rest(out: &mut String, outcome: &Outcome) {
             ("robots.txt read", thousands(counters.robots_fetched)),
             ("retries", thousands(counters.retries)),
             ("hosts given up", thousands(counters.hosts_retired)),
+            ("pages read for links in part only", thousands(counters.texts_cut)),
         ],
     );
     table(

@@ -202,6 +202,8 @@ pub struct Done {
     pub links_dropped: u64,
     /// The links are a sitemap's.
     pub listed: bool,
+    /// The page's text went on beyond what is read.
+    pub text_cut: bool,
     /// For a robots.txt.
     pub robots: Option<RobotsBody>,
     /// The `Set-Cookie` headers of the answer, in order, if cookies are kept.
@@ -221,6 +223,7 @@ impl Done {
             counts: LinkCounts::default(),
             links_dropped: 0,
             listed: false,
+            text_cut: false,
             robots: None,
             set_cookies: Vec::new(),
         }

@@ -65,6 +65,7 @@ impl Shard {
             counts,
             links_dropped,
             listed,
+            text_cut,
             robots,
             set_cookies,
         } = done;
@@ -90,6 +91,7 @@ impl Shard {
         fact.delta.gap_us = gap_us;
         fact.delta.violations = u64::from(too_early);
         fact.delta.links_dropped = links_dropped;
+        fact.delta.texts_cut = u64::from(text_cut);
         if let End::Answered { received, decoded, .. } = &end {
             fact.delta.received = *received;
             fact.delta.decoded = *decoded;

@@ -1,36 +1,38 @@
 //! ONE URL's visit, straight down: fetch → decode → extract → normalize → scope → encode for the archive.
 //!
+//! A page is read where it arrived if it is short and decodes to little. A larger one takes a share of the [`room`] for
+//! large pages and is read on a thread that may wait for the disk.
+//!
 //! A visit changes nothing: it hands what it found to the loop. A bad page is data.
 
 pub mod judge;
 pub mod log;
+mod page;
+mod room;
+mod text;
 
+use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::archive::warc::{self, Members, Provenance};
 use crate::clock::Time;
-use crate::extract::directives::Directives;
 use crate::extract::fields::Fields;
-use crate::extract::sitemap::{Form, Summary};
-use crate::extract::{self, Role, charset, mime};
-use crate::fetch::decode::{self, DecodeFault, Decoded};
-use crate::fetch::{FetchError, Fetcher, Request, Response};
-use crate::frontier::{Item, Path};
-use crate::ledger::LogEntry;
+use crate::extract::mime;
+use crate::fetch::body::Spool;
+use crate::fetch::decode::{DecodeFault, Decoded};
+use crate::fetch::{FetchError, FetchErrorKind, Fetcher, Request, Response};
+use crate::frontier::Path;
+use crate::ledger::{LogEntry, SPOOL, WriteError};
 use crate::politeness;
 use crate::robots::{MAX_ROBOTS_BYTES, Robots};
-use crate::scope::Sitemaps;
 use crate::shard::{Done, End, RobotsBody, Way, What, Work};
 use crate::url::{Base, CrawlUrl};
 use judge::{Judge, Judged};
-
-/// A body longer than this is worked on off the runtime's threads, bytes.
-const LARGE_BODY: usize = 256 * 1024;
-
-/// A byte of a sitemap is so many times the work of one of a page: it may be packed, and holds nothing but addresses.
-const SITEMAP_WORK: usize = 32;
+use page::{PageReading, read_page};
+pub use room::{EXTRACT_BYTES, Room};
+use text::{Size, decoded, large, most};
 
 /// What all visits share.
 pub struct Settings {
@@ -39,7 +41,11 @@ pub struct Settings {
     /// Encode WARC members.
     pub archive: bool,
     /// Cap on a decoded body, bytes.
-    pub max_decoded: usize,
+    pub max_decoded: u64,
+    /// Where large records wait.
+    pub spool: Arc<Spool>,
+    /// Bounds the large pages that are read at once.
+    pub room: Room,
     /// Do not archive a page that says `noindex`.
     pub obey_noindex: bool,
     /// The product token that robots.txt speaks to.
@@ -66,19 +72,22 @@ pub struct Visited {
 
 /// Makes a request and reads what came. `started` is the loop's time at the moment `began`: read together, because an end
 /// that is dated too early lets its host be asked again too soon.
+///
+/// # Errors
+/// If a body could not be written down, or not be read again: that is no fault of its page, and ends the run.
 pub async fn visit<F: Fetcher>(
     work: Work,
     started: Time,
     began: tokio::time::Instant,
     web: Arc<F>,
     settings: Arc<Settings>,
-) -> Visited {
+) -> Result<Visited, WriteError> {
     let via = match &work.what {
         What::Page { item, .. } => item.path.via.clone(),
         What::Robots(_) => None,
         What::Address(url) => {
             let found = web.look_up(url).await;
-            return looked_up(work, found, started + began.elapsed());
+            return Ok(looked_up(work, found, started + began.elapsed()));
         }
     };
     if let Way::Nowhere(end) = work.way.clone() {
@@ -86,7 +95,7 @@ pub async fn visit<F: Fetcher>(
             End::Failed { code, .. } => *code,
             _ => log::INTERNAL,
         };
-        return unanswered(work, *end, code, None, started);
+        return Ok(unanswered(work, *end, code, None, started));
     }
     let answer = web
         .fetch(Request {
@@ -100,18 +109,41 @@ pub async fn visit<F: Fetcher>(
     // rounded up: the host rests from here
     let at = started + took + Duration::from_micros(1);
     let mut visited = match answer {
+        Err(FetchError {
+            kind: FetchErrorKind::Spool,
+            detail,
+            ..
+        }) => return Err(spool_failed(io::Error::other(detail))),
         Err(error) => failed(work, error, at),
-        Ok(response) if response.body.len() > large(&work) => {
-            let task = tokio::task::spawn_blocking(move || answered(work, &response, at, &settings));
-            match task.await {
-                Ok(visited) => visited,
-                Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-            }
-        }
-        Ok(response) => answered(work, &response, at, &settings),
+        Ok(response) => read_in_its_place(work, response, at, settings).await?,
     };
     visited.done.took = took;
-    visited
+    Ok(visited)
+}
+
+/// Reads a response here if it is small, and else with a share of the room on a thread that may wait.
+async fn read_in_its_place(
+    work: Work,
+    response: Response,
+    at: Time,
+    settings: Arc<Settings>,
+) -> Result<Visited, WriteError> {
+    if response.body.len() <= large(&work)
+        && let Some(reading) = answered(&work, &response, at, &settings, Size::Small)?
+    {
+        return Ok(reading.of(work, at));
+    }
+    let shared = Arc::clone(&settings);
+    let _share = shared.room.share(&response, most(&work, &shared)).await;
+    let task = tokio::task::spawn_blocking(move || {
+        let reading = answered(&work, &response, at, &settings, Size::Any)?;
+        Ok(reading.map(|reading| reading.of(work, at)))
+    });
+    let visited = match task.await {
+        Ok(visited) => visited?,
+        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+    };
+    visited.ok_or_else(|| unreachable!("of any size, everything is read"))
 }
 
 fn looked_up(work: Work, found: Result<IpAddr, FetchError>, at: Time) -> Visited {
@@ -135,12 +167,10 @@ fn no_answer(error: FetchError) -> End {
     }
 }
 
-/// The size of a body from which it is worked on elsewhere. A small sitemap may hold very many addresses.
-fn large(work: &Work) -> usize {
-    if path_of(work).is_some_and(Path::is_sitemap) {
-        LARGE_BODY / SITEMAP_WORK
-    } else {
-        LARGE_BODY
+fn spool_failed(source: io::Error) -> WriteError {
+    WriteError {
+        what: SPOOL.to_owned(),
+        source,
     }
 }
 
@@ -197,39 +227,62 @@ fn tries(path: Option<&Path>) -> Vec<String> {
     }
 }
 
-fn answered(work: Work, response: &Response, at: Time, settings: &Settings) -> Visited {
-    let Some(reading) = guarded(|| read(&work, response, at, settings)) else {
-        let detail = format!(
-            "{}: a defect of this program met by this page; please report it",
-            work.url()
-        );
-        tracing::error!("{detail}");
-        let end = End::Failed {
-            reason: "internal",
-            detail,
-            retryable: false,
-            code: log::INTERNAL,
-        };
-        return unanswered(work, end, log::INTERNAL, Some((response.started, response.took)), at);
+/// Reads a response; `None` if it is larger than that.
+fn answered(
+    work: &Work,
+    response: &Response,
+    at: Time,
+    settings: &Settings,
+    size: Size,
+) -> Result<Option<Read>, WriteError> {
+    if let Some(reading) = guarded(|| read(work, response, at, settings, size)) {
+        let reading = reading.map_err(spool_failed)?;
+        return Ok(reading.map(|reading| Read::Page(Box::new(reading))));
+    }
+    let detail = format!(
+        "{}: a defect of this program met by this page; please report it",
+        work.url()
+    );
+    tracing::error!("{detail}");
+    let end = End::Failed {
+        reason: "internal",
+        detail,
+        retryable: false,
+        code: log::INTERNAL,
     };
-    Visited {
-        done: Done {
-            links: reading.judged.links,
-            counts: reading.judged.counts,
-            links_dropped: reading.links_dropped,
-            listed: reading.listed,
-            robots: reading.robots,
-            set_cookies: if settings.cookies {
-                set_cookies(response)
-            } else {
-                Vec::new()
+    Ok(Some(Read::Defect {
+        end,
+        span: (response.started, response.took),
+    }))
+}
+
+/// What reading came to.
+enum Read {
+    Page(Box<Reading>),
+    Defect { end: End, span: (Time, Duration) },
+}
+
+impl Read {
+    fn of(self, work: Work, at: Time) -> Visited {
+        match self {
+            Self::Defect { end, span } => unanswered(work, end, log::INTERNAL, Some(span), at),
+            Self::Page(reading) => Visited {
+                done: Done {
+                    links: reading.judged.links,
+                    counts: reading.judged.counts,
+                    links_dropped: reading.links_dropped,
+                    listed: reading.listed,
+                    text_cut: reading.text_cut,
+                    robots: reading.robots,
+                    set_cookies: reading.set_cookies,
+                    ..Done::new(work, reading.end, at)
+                },
+                members: reading.members,
+                log: Some(reading.log),
+                page: reading.page,
+                address: reading.address,
             },
-            ..Done::new(work, reading.end, at)
-        },
-        members: reading.members,
-        log: Some(reading.log),
-        page: reading.page,
-        address: reading.address,
+        }
     }
 }
 
@@ -255,14 +308,18 @@ struct Reading {
     judged: Judged,
     links_dropped: u64,
     listed: bool,
+    text_cut: bool,
     robots: Option<RobotsBody>,
+    set_cookies: Vec<String>,
     page: Option<String>,
     address: String,
 }
 
-fn read(work: &Work, response: &Response, at: Time, settings: &Settings) -> Reading {
-    let encodings: Vec<&[u8]> = response.header_all("content-encoding").collect();
-    let decoded = decode::decode(&encodings, &response.body, settings.max_decoded);
+fn read(work: &Work, response: &Response, at: Time, settings: &Settings, size: Size) -> io::Result<Option<Reading>> {
+    let Some(decoded) = decoded(work, response, settings, size)? else {
+        return Ok(None);
+    };
+    let text_cut = decoded.cut && matches!(work.what, What::Page { .. });
     let mime = response
         .header("content-type")
         .and_then(mime::parse)
@@ -274,13 +331,14 @@ fn read(work: &Work, response: &Response, at: Time, settings: &Settings) -> Read
         retry_after: response
             .header("retry-after")
             .and_then(|value| politeness::retry_after(value, at)),
-        received: response.body.len() as u64,
-        decoded: decoded.bytes.len() as u64,
+        received: response.body.len(),
+        decoded: decoded.len,
     };
     let address = work.url().href().to_owned();
     let mut annotations = tries(path_of(work));
     annotations.extend(response.truncated.map(|why| annotation(why).to_owned()));
     annotations.extend(decoded.fault.map(|fault| format!("decode:{}", word(fault))));
+    annotations.extend(text_cut.then(|| "extract:limit".to_owned()));
     let (page, robots) = match &work.what {
         What::Page { item, .. } => (read_page(item, response, &decoded, settings), None),
         What::Robots(errand) => {
@@ -295,14 +353,15 @@ fn read(work: &Work, response: &Response, at: Time, settings: &Settings) -> Read
     };
     annotations.extend(page.annotations());
     let left_out = settings.obey_noindex && page.directives.noindex;
-    let members =
-        (settings.archive && !left_out).then(|| warc::encode(&address, response, &provenance(work, &annotations)));
+    let members = (settings.archive && !left_out)
+        .then(|| warc::encode(&address, response, &provenance(work, &annotations), &settings.spool))
+        .transpose()?;
     let sha1 = members.as_ref().map(|members| members.meta.payload_sha1);
     let path = path_of(work);
     let line = log::Line {
         at,
         status: i32::from(response.status),
-        size: Some(response.body.len() as u64),
+        size: Some(response.body.len()),
         url: &address,
         hops: &hops(work),
         via: path.and_then(|path| path.via.as_deref()),
@@ -330,17 +389,23 @@ fn read(work: &Work, response: &Response, at: Time, settings: &Settings) -> Read
         let time = Time(u64::from(lastmod.get()) * 1_000_000);
         log.extra.insert("lastmod".to_owned(), time.rfc3339(0).into());
     }
-    Reading {
+    Ok(Some(Reading {
         end,
         members,
         log,
         judged: page.judged,
         links_dropped: page.links_dropped,
-        robots,
-        page: page.fields.filter(|_| !left_out),
         listed: page.sitemap.is_some(),
+        text_cut,
+        robots,
+        set_cookies: if settings.cookies {
+            set_cookies(response)
+        } else {
+            Vec::new()
+        },
+        page: page.fields.filter(|_| !left_out),
         address,
-    }
+    }))
 }
 
 /// Heritrix's annotation for a body that is not whole.
@@ -370,93 +435,6 @@ fn provenance(work: &Work, annotations: &[String]) -> Provenance {
             .map(|note| ("annotation".to_owned(), note.clone()))
             .collect(),
     }
-}
-
-/// What a page holds.
-#[derive(Default)]
-struct PageReading {
-    judged: Judged,
-    links_dropped: u64,
-    directives: Directives,
-    /// It was read as a sitemap.
-    sitemap: Option<Summary>,
-    /// Its line of pages.jsonl.
-    fields: Option<String>,
-}
-
-impl PageReading {
-    /// What the page says to crawlers, how many of its links were left for it, and why a redirect is not followed.
-    fn annotations(&self) -> Vec<String> {
-        let said = [
-            (self.directives.noindex, "robots:noindex"),
-            (self.directives.nofollow, "robots:nofollow"),
-        ];
-        let said = said
-            .iter()
-            .filter(|(said, _)| *said)
-            .map(|(_, word)| (*word).to_owned());
-        let left = (self.judged.nofollow > 0).then(|| format!("nofollow:{}", self.judged.nofollow));
-        let redirect = self.judged.redirect.map(|why| format!("redirect:{why}"));
-        let sitemap = self.sitemap.iter().flat_map(sitemap_notes);
-        said.chain(left).chain(redirect).chain(sitemap).collect()
-    }
-}
-
-/// Links and fields of a page.
-fn read_page(item: &Item, response: &Response, decoded: &Decoded<'_>, settings: &Settings) -> PageReading {
-    let content_type = response.header("content-type");
-    let mut text = String::new();
-    let links = extract::extract_for(
-        &settings.agent,
-        role(&item.path, settings),
-        response.status,
-        content_type,
-        &response.headers,
-        &decoded.bytes,
-        &mut text,
-    );
-    let mut page = PageReading {
-        judged: settings.judge.judge(item, &links),
-        links_dropped: links.dropped,
-        directives: links.directives,
-        sitemap: links.sitemap,
-        fields: None,
-    };
-    let Some(fields) = &settings.fields else { return page };
-    let html = ["text/html", "application/xhtml+xml"];
-    if !html.contains(&mime::sniff(content_type, &decoded.bytes).as_str()) {
-        return page;
-    }
-    let mut line = serde_json::Map::new();
-    line.insert("url".to_owned(), item.url.href().into());
-    line.insert("time".to_owned(), response.started.rfc3339(3).into());
-    line.insert("status".to_owned(), response.status.into());
-    line.extend(fields.extract(&charset::decode(content_type, &decoded.bytes).1));
-    page.fields = Some(format!("{}\n", serde_json::Value::Object(line)));
-    page
-}
-
-/// What the body of this URL may be.
-fn role(path: &Path, settings: &Settings) -> Role {
-    if path.is_sitemap() {
-        Role::Sitemap
-    } else if path.seed.is_some() {
-        Role::Seed
-    } else if settings.judge.sitemaps == Sitemaps::Yes {
-        Role::Either
-    } else {
-        Role::Page
-    }
-}
-
-/// What crawl.log says of a sitemap.
-fn sitemap_notes(found: &Summary) -> Vec<String> {
-    let form = found.form.map_or("none", Form::as_str);
-    [(true, form), (found.broken, "broken"), (found.too_large, "limit")]
-        .into_iter()
-        .filter(|(is_so, _)| *is_so)
-        .map(|(_, word)| format!("sitemap:{word}"))
-        .collect()
 }
 
 fn read_robots(url: &CrawlUrl, response: &Response, decoded: &Decoded<'_>, settings: &Settings) -> Option<RobotsBody> {

@@ -7,11 +7,11 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use bytes::Bytes;
 use crawler::archive::read::{self, Record};
 use crawler::archive::warc::{self, Members, Original, Provenance, WarcInfo};
 use crawler::archive::{cdxj, naming};
 use crawler::clock::Time;
+use crawler::fetch::body::Spool;
 use crawler::fetch::{Response, Truncated};
 
 const STARTED: Time = Time(1_796_000_000_123_456);
@@ -36,7 +36,7 @@ fn sample(uri: &str, key: &str, head: &[u8], body: &[u8]) -> Sample {
         headers: headers
             .map(|(name, value)| (name.trim().to_ascii_lowercase(), value.trim().as_bytes().to_vec()))
             .collect(),
-        body: Bytes::copy_from_slice(body),
+        body: body.to_vec().into(),
         truncated: None,
         remote: Some("2001:db8::1".parse().unwrap()),
         request_head: b"GET /x HTTP/1.1\r\nHost: example.com\r\nUser-Agent: bot/1.0\r\n\r\n".to_vec(),
@@ -225,6 +225,7 @@ fn odd_samples() -> Vec<Sample> {
 
 /// Writes the samples as two files of an archive and its index; gives the members in order.
 fn write_archive(folder: &Path, samples: &[Sample]) -> Vec<Members> {
+    let spool = Spool::open(&folder.join("spool")).unwrap();
     let mut lines = String::new();
     let mut all = Vec::new();
     let (first, second) = samples.split_at(samples.len() / 2);
@@ -245,9 +246,9 @@ fn write_archive(folder: &Path, samples: &[Sample]) -> Vec<Members> {
                 hops: "L".to_owned(),
                 notes: vec![("decode".to_owned(), "incomplete".to_owned())],
             };
-            let members = warc::encode(&sample.uri, &sample.response, &provenance);
+            let members = warc::encode(&sample.uri, &sample.response, &provenance, &spool).unwrap();
             for (key, revisit, member) in [
-                (Some(sample.key.as_str()), false, &members.response),
+                (Some(sample.key.as_str()), false, &members.response.bytes().unwrap()[..]),
                 (None, false, &members.request),
                 (None, false, &members.metadata),
             ] {
@@ -257,7 +258,7 @@ fn write_archive(folder: &Path, samples: &[Sample]) -> Vec<Members> {
         }
         // the first page once more under another address
         let response = &first[0].response;
-        let again = warc::encode("http://example.com/again", response, &Provenance::default());
+        let again = warc::encode("http://example.com/again", response, &Provenance::default(), &spool).unwrap();
         let original = original(&all[0]);
         let revisit = warc::revisit(&again, &original);
         append(
@@ -323,7 +324,12 @@ fn an_archive_reads_back_as_it_was_fetched() {
     }
     let responses = records.iter().filter(|record| record.kind() == "response");
     for ((record, sample), members) in responses.zip(&samples).zip(&members) {
-        assert_eq!(record.payload(), &sample.response.body, "{}", sample.uri);
+        assert_eq!(
+            record.payload(),
+            &sample.response.body.bytes().unwrap(),
+            "{}",
+            sample.uri
+        );
         assert_eq!(record.http_head(), members.head, "{}", sample.uri);
         assert_eq!(record.header("WARC-Target-URI"), Some(members.meta.uri.as_str()));
         assert_eq!(

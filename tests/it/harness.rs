@@ -91,8 +91,19 @@ impl Job {
 
     /// Starts a run with further flags.
     pub(crate) fn start_with(&self, further: &[&str]) -> Running {
+        self.start_as(Command::new(env!("CARGO_BIN_EXE_crawler")), further)
+    }
+
+    /// Starts a run in which a write beyond the limit on the size of files is an error, and no signal.
+    pub(crate) fn start_without_xfsz(&self) -> Running {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_crawler")]);
+        self.start_as(shell, &[])
+    }
+
+    fn start_as(&self, mut command: Command, further: &[&str]) -> Running {
         let output = |name: &str| File::create(self.home.path().join(name)).unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_crawler"))
+        let child = command
             .current_dir(self.home.path())
             .args(["--seeds", "seeds.txt", "--job", "job"])
             .args(&self.flags)
@@ -200,6 +211,20 @@ impl Running {
             .status()
             .unwrap();
         assert!(status.success(), "no process {pid} to signal");
+    }
+
+    /// As [`Running::wait`], with the most memory that the process ever had resident, bytes, as the system tells.
+    pub(crate) fn wait_and_weigh(mut self) -> (Done, u64) {
+        let mut most = 0;
+        let status = format!("/proc/{}/status", self.pid());
+        while self.child.try_wait().unwrap().is_none() && self.started.elapsed() < PATIENCE {
+            let text = fs::read_to_string(&status).unwrap_or_default();
+            let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+            let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+            most = kib.map_or(most, |kib| kib * 1024);
+            thread::sleep(LOOK_EVERY);
+        }
+        (self.wait(), most)
     }
 
     pub(crate) fn pid(&self) -> u32 {

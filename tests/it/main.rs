@@ -24,6 +24,7 @@ mod fetch; // one request, every way it can go wrong
 mod fuzz; // bytes that nobody foresaw, at every entrance
 mod house; // who may import whom
 mod identity; // what counts as one page
+mod large; // bodies that memory must not hold
 mod kill; // kill -9, again and again
 mod pace; // how gently hosts are asked
 mod old_jobs; // job folders of earlier versions

@@ -19,6 +19,7 @@ use crawler::archive::warc::WarcInfo;
 use crawler::clock::Time;
 use crawler::crawl::{self, Doors, End, Outcome, Place, Plan};
 use crawler::disk::{Append, Disk, Memory};
+use crawler::fetch::body::{BODIES_IN_MEMORY, Sink, Spool};
 use crawler::fetch::{FetchError, FetchErrorKind, Fetcher, Request, Response};
 use crawler::ledger::ArchiveSettings;
 use crawler::politeness::Patience;
@@ -55,6 +56,9 @@ impl Dice {
 const DELAY: Duration = Duration::from_millis(100);
 const SLOW_HOST_DELAY: Duration = Duration::from_millis(1_500);
 
+/// Bytes that a large page has more: its record is copied into the archive in several pieces.
+const LARGE: usize = 300_000;
+
 /// Pages `0..pages` spread over hosts; links, statuses and robots.txt follow from the numbers.
 #[derive(Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a trait of its own")]
@@ -74,6 +78,9 @@ struct Web {
     members: bool,
     /// Pages behind the others to which nothing leads but the sitemaps that each robots.txt names.
     orphans: u64,
+    /// Room for bodies in memory, bytes. If there is none, some pages are large too.
+    room: usize,
+    spool: Option<Arc<Spool>>,
     log: Arc<Mutex<Vec<Visit>>>,
     tries: Arc<Mutex<BTreeMap<String, u32>>>,
     /// The process that asks is dead: what it still does in memory never leaves the machine.
@@ -311,11 +318,20 @@ impl Fetcher for Web {
             head.extend([name.as_bytes(), b": ", value, b"\r\n"].concat());
         }
         head.extend(b"\r\n");
+        let mut body = body.into_bytes();
+        if self.room == 0 && status == 200 && url.href().len().is_multiple_of(3) {
+            let mut dice = Dice(self.seed ^ body.len() as u64);
+            body.extend((0..LARGE / 8).flat_map(|_| dice.roll().to_le_bytes()));
+        }
+        let body = match &self.spool {
+            Some(spool) => Sink::kept(spool, body).unwrap(),
+            None => body.into(),
+        };
         Ok(Response {
             status,
             head,
             headers,
-            body: body.into_bytes().into(),
+            body,
             truncated: None,
             remote: None,
             request_head: format!("GET {} HTTP/1.1\r\n\r\n", url.path_and_query()).into_bytes(),
@@ -544,15 +560,19 @@ fn run(plan: Plan, web: &Web, disk: Memory, store: MemoryStore, start: Time, dea
         blown: Notify::new(),
         dead: Arc::default(),
     });
+    let spool = tempfile::tempdir().unwrap();
     let (outcome, end) = runtime.block_on(async {
         let mut web = web.clone();
         web.anchor = start;
         web.started = tokio::time::Instant::now();
         web.dead = Arc::clone(&fuse.dead);
+        let spool = Spool::with_room(spool.path(), web.room).unwrap();
+        web.spool = Some(Arc::clone(&spool));
         let doors = Doors {
             web: Arc::new(web.clone()),
             store: Box::new(FusedStore(store.clone(), Arc::clone(&fuse))),
             disk: Arc::new(FusedDisk(Arc::clone(&fuse))),
+            spool,
             place: Place::Task,
             now: start,
         };
@@ -680,6 +700,8 @@ fn play(schedule: u64) -> usize {
         per_address: false,
         members: false,
         orphans: dice.below(3) * 4,
+        room: if schedule % 8 == 5 { 0 } else { BODIES_IN_MEMORY },
+        spool: None,
         log: Arc::default(),
         tries: Arc::default(),
         dead: Arc::default(),

@@ -1,4 +1,5 @@
 use std::io::Write;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use flate2::Compression;
@@ -84,8 +85,27 @@ fn page() -> Vec<u8> {
 
 fn check(encodings: &[&str], body: &[u8], cap: usize) -> (Vec<u8>, Option<DecodeFault>) {
     let lines: Vec<&[u8]> = encodings.iter().map(|line| line.as_bytes()).collect();
-    let decoded = decode(&lines, body, cap);
-    (decoded.bytes.into_owned(), decoded.fault)
+    let whole = large(&lines, &Body::from(body.to_vec()), cap as u64, Keep::ALL, &spool()).unwrap();
+    assert_eq!((whole.len, whole.cut), (whole.bytes.len() as u64, false));
+    if let Some(decoded) = small(&lines, body, cap as u64) {
+        assert!(decoded.bytes == whole.bytes, "both ways give the same");
+        assert_eq!(
+            (decoded.len, decoded.cut, decoded.fault),
+            (whole.len, false, whole.fault)
+        );
+    }
+    (whole.bytes.into_owned(), whole.fault)
+}
+
+/// A spool without room in memory, so that all between two codings goes through files.
+fn spool() -> Arc<Spool> {
+    static SPOOL: OnceLock<(tempfile::TempDir, Arc<Spool>)> = OnceLock::new();
+    let (_, spool) = SPOOL.get_or_init(|| {
+        let home = tempfile::tempdir().unwrap();
+        let spool = Spool::with_room(home.path(), 0).unwrap();
+        (home, spool)
+    });
+    Arc::clone(spool)
 }
 
 #[test]
@@ -362,6 +382,63 @@ fn zstd_is_read_over_all_frames() {
     assert_eq!(check(&["zstd"], &body, CAP), (b"one two".to_vec(), None));
 }
 
+#[test]
+fn of_a_large_body_the_start_is_kept_if_it_is_wanted_and_the_rest_counted() {
+    let text = page().repeat(300);
+    let len = text.len() as u64;
+    assert!(text.len() > 2 * SMALL);
+    let noise: Vec<u8> = (0..3_000_000_u32)
+        .map(|i| i.wrapping_mul(2_654_435_761).to_be_bytes()[0])
+        .collect();
+    for (label, coded) in [
+        ("gzip", gzip(&text)),
+        ("deflate", zlib(&text)),
+        ("deflate", raw(&text)),
+        ("br", brotli(&text)),
+        ("zstd", zstd(&text)),
+        ("gzip, br", brotli(&gzip(&text))),
+        ("gzip", text.clone()),
+        ("identity", text.clone()),
+    ] {
+        assert!(small(&[label.as_bytes()], &coded, u64::MAX).is_none(), "{label}");
+        let coded = Sink::kept(&spool(), coded).unwrap();
+        let decoded = |most, cap, wanted: bool| {
+            let wants = |start: &[u8]| {
+                assert!(
+                    text.starts_with(start) && start.len() >= 1_445,
+                    "{label}: {}",
+                    start.len()
+                );
+                wanted
+            };
+            let keep = Keep { most, wants: &wants };
+            large(&[label.as_bytes()], &coded, cap, keep, &spool()).unwrap()
+        };
+        for (most, kept, cut) in [(100_000, 100_000, true), (text.len(), text.len(), false)] {
+            let some = decoded(most, u64::MAX, true);
+            assert!(*some.bytes == text[..kept], "{label}: {}", some.bytes.len());
+            assert_eq!((some.len, some.cut, some.fault), (len, cut, None), "{label}");
+        }
+        let unwanted = decoded(100_000, u64::MAX, false);
+        assert!(
+            unwanted.bytes.len() <= stream::LOOK_AT && unwanted.len == len && !unwanted.cut,
+            "{label}"
+        );
+        let capped = decoded(100_000, len - 1, true);
+        assert_eq!(
+            (capped.len, capped.fault),
+            (len - 1, Some(DecodeFault::Limit)),
+            "{label}"
+        );
+        assert_eq!(capped.bytes.len(), 100_000, "{label}");
+    }
+    let capped = large(&[], &Body::from(noise), 5_000, Keep::ALL, &spool()).unwrap();
+    assert_eq!(
+        (capped.bytes.len(), capped.len, capped.fault),
+        (5_000, 5_000, Some(DecodeFault::Limit))
+    );
+}
+
 proptest! {
     #[test]
     fn any_bytes_under_any_label_give_an_outcome_within_the_cap(
@@ -371,8 +448,7 @@ proptest! {
         head in prop_oneof![Just(&b""[..]), Just(&b"\x1f\x8b\x08\0\0\0\0\0\0\x03"[..]), Just(&b"\x28\xb5\x2f\xfd"[..]), Just(&b"\x78\x9c"[..])],
     ) {
         let body = [head, &body].concat();
-        let decoded = decode(&[label.as_bytes()], &body, cap);
-        prop_assert!(decoded.bytes.len() <= cap);
+        prop_assert!(check(&[&label], &body, cap).0.len() <= cap);
     }
 
     #[test]
@@ -386,8 +462,8 @@ proptest! {
             let mut hurt = body.clone();
             let at = flip.index(hurt.len());
             hurt[at] ^= 0x55;
-            prop_assert!(decode(&[label.as_bytes()], &hurt, 3_000).bytes.len() <= 3_000);
-            let _ = decode(&[label.as_bytes()], &body[..cut.index(body.len())], CAP);
+            prop_assert!(check(&[label], &hurt, 3_000).0.len() <= 3_000);
+            check(&[label], &body[..cut.index(body.len())], CAP);
         }
     }
 }

@@ -3,24 +3,23 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use bytes::{Bytes, BytesMut};
 use reqwest::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 
 use super::super::Truncated;
+use super::super::body::{Body, Sink};
 use super::{HttpSettings, fault};
-
-/// Room made ahead on the word of `Content-Length`, bytes at most: a word costs the server nothing.
-const MAX_ROOM_AHEAD: u64 = 1 << 20;
 
 /// Reads until the end, a bound or a fault. What came is kept in each case; a body that is not read to its end takes
 /// its connection with it when `response` is dropped.
+///
+/// # Errors
+/// If the body cannot be written down.
 pub(super) async fn gather(
     response: &mut reqwest::Response,
     settings: &HttpSettings,
     deadline: Instant,
-) -> (Bytes, Option<Truncated>) {
-    let cap = usize::try_from(settings.max_body).unwrap_or(usize::MAX);
-    let mut body = BytesMut::with_capacity(room_ahead(response.content_length(), settings.max_body));
+) -> io::Result<(Body, Option<Truncated>)> {
+    let mut body = Sink::new(&settings.spool, response.content_length());
     let mut pace = Pace::new(settings.min_rate, settings.slow_after, Instant::now(), deadline);
     let alarm = tokio::time::sleep_until(pace.next_look().into());
     tokio::pin!(alarm);
@@ -38,8 +37,9 @@ pub(super) async fn gather(
         };
         match chunk {
             Ok(Some(chunk)) => {
-                let fits = chunk.len().min(cap - body.len());
-                body.extend_from_slice(chunk.get(..fits).unwrap_or_default());
+                let room = usize::try_from(settings.max_body - body.len()).unwrap_or(usize::MAX);
+                let fits = chunk.len().min(room);
+                body.take(chunk.get(..fits).unwrap_or_default()).await?;
                 if fits < chunk.len() {
                     break Some(Truncated::Length);
                 }
@@ -49,13 +49,7 @@ pub(super) async fn gather(
             Err(_) => break Some(Truncated::Disconnect),
         }
     };
-    (body.freeze(), truncated)
-}
-
-/// Room to make for a body before its first byte.
-fn room_ahead(announced: Option<u64>, max_body: u64) -> usize {
-    let room = announced.unwrap_or(0).min(max_body).min(MAX_ROOM_AHEAD);
-    usize::try_from(room).unwrap_or(0)
+    Ok((body.finish().await?, truncated))
 }
 
 /// A body that ends with its connection, over TLS whose end was not announced: servers close so every day, browsers
@@ -73,7 +67,7 @@ struct Pace {
     /// What a window must bring, bytes.
     least: u128,
     window_ends: Instant,
-    at_window_start: usize,
+    at_window_start: u64,
     deadline: Instant,
 }
 
@@ -100,28 +94,20 @@ impl Pace {
     }
 
     /// Called at [`Self::next_look`], with the bytes so far.
-    fn too_slow(&mut self, received: usize) -> bool {
+    fn too_slow(&mut self, received: u64) -> bool {
         if self.next_look() >= self.deadline {
             return true;
         }
         let brought = received - self.at_window_start;
         self.at_window_start = received;
         self.window_ends = self.window_ends.checked_add(self.window).unwrap_or(self.deadline);
-        (brought as u128) < self.least
+        u128::from(brought) < self.least
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn room_is_made_for_what_is_announced_within_bounds() {
-        assert_eq!(room_ahead(None, 1 << 30), 0);
-        assert_eq!(room_ahead(Some(20_000), 1 << 30), 20_000);
-        assert_eq!(room_ahead(Some(20_000), 100), 100);
-        assert_eq!(room_ahead(Some(u64::MAX), u64::MAX), 1 << 20);
-    }
 
     #[test]
     fn each_window_must_bring_its_share() {

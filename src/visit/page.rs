@@ -1,0 +1,98 @@
+//! What stands on a page: links, what it says to crawlers, the user's fields.
+
+use super::Settings;
+use super::judge::Judged;
+use crate::extract::directives::Directives;
+use crate::extract::sitemap::{Form, Summary};
+use crate::extract::{self, Role, charset, mime};
+use crate::fetch::Response;
+use crate::fetch::decode::Decoded;
+use crate::frontier::{Item, Path};
+use crate::scope::Sitemaps;
+
+/// What a page holds.
+#[derive(Default)]
+pub(super) struct PageReading {
+    pub(super) judged: Judged,
+    pub(super) links_dropped: u64,
+    pub(super) directives: Directives,
+    /// It was read as a sitemap.
+    pub(super) sitemap: Option<Summary>,
+    /// Its line of pages.jsonl.
+    pub(super) fields: Option<String>,
+}
+
+impl PageReading {
+    /// What the page says to crawlers, how many of its links were left for it, and why a redirect is not followed.
+    pub(super) fn annotations(&self) -> Vec<String> {
+        let said = [
+            (self.directives.noindex, "robots:noindex"),
+            (self.directives.nofollow, "robots:nofollow"),
+        ];
+        let said = said
+            .iter()
+            .filter(|(said, _)| *said)
+            .map(|(_, word)| (*word).to_owned());
+        let left = (self.judged.nofollow > 0).then(|| format!("nofollow:{}", self.judged.nofollow));
+        let redirect = self.judged.redirect.map(|why| format!("redirect:{why}"));
+        let sitemap = self.sitemap.iter().flat_map(sitemap_notes);
+        said.chain(left).chain(redirect).chain(sitemap).collect()
+    }
+}
+
+/// Links and fields of a page.
+pub(super) fn read_page(item: &Item, response: &Response, decoded: &Decoded<'_>, settings: &Settings) -> PageReading {
+    let content_type = response.header("content-type");
+    let mut text = String::new();
+    let links = extract::extract_for(
+        &settings.agent,
+        role(&item.path, settings),
+        response.status,
+        content_type,
+        &response.headers,
+        &decoded.bytes,
+        &mut text,
+    );
+    let mut page = PageReading {
+        judged: settings.judge.judge(item, &links),
+        links_dropped: links.dropped,
+        directives: links.directives,
+        sitemap: links.sitemap,
+        fields: None,
+    };
+    let Some(fields) = &settings.fields else { return page };
+    let html = ["text/html", "application/xhtml+xml"];
+    if !html.contains(&mime::sniff(content_type, &decoded.bytes).as_str()) {
+        return page;
+    }
+    let mut line = serde_json::Map::new();
+    line.insert("url".to_owned(), item.url.href().into());
+    line.insert("time".to_owned(), response.started.rfc3339(3).into());
+    line.insert("status".to_owned(), response.status.into());
+    line.extend(fields.extract(&charset::decode(content_type, &decoded.bytes).1));
+    page.fields = Some(format!("{}\n", serde_json::Value::Object(line)));
+    page
+}
+
+/// What the body of this URL may be.
+pub(super) fn role(path: &Path, settings: &Settings) -> Role {
+    if path.is_sitemap() {
+        Role::Sitemap
+    } else if path.seed.is_some() {
+        Role::Seed
+    } else if settings.judge.sitemaps == Sitemaps::Yes {
+        Role::Either
+    } else {
+        Role::Page
+    }
+}
+
+/// What crawl.log says of a sitemap.
+fn sitemap_notes(found: &Summary) -> Vec<String> {
+    let form = found.form.map_or("none", Form::as_str);
+    [(true, form), (found.broken, "broken"), (found.too_large, "limit")]
+        .into_iter()
+        .filter(|(is_so, _)| *is_so)
+        .map(|(_, word)| format!("sitemap:{word}"))
+        .collect()
+}

@@ -1,0 +1,79 @@
+//! What of a body is kept in memory to be read, and where it is read.
+
+use std::io;
+
+use super::{EXTRACT_BYTES, Settings, page, path_of};
+use crate::extract::{self, Role, sitemap};
+use crate::fetch::Response;
+use crate::fetch::decode::{self, Decoded, Keep};
+use crate::frontier::Path;
+use crate::robots::MAX_ROBOTS_BYTES;
+use crate::shard::{What, Work};
+
+/// A body longer than this is read off the runtime's threads, bytes.
+const LARGE_BODY: u64 = 256 * 1024;
+
+/// A byte of a sitemap is so many times the work of one of a page: it may be packed, and holds nothing but addresses.
+const SITEMAP_WORK: u64 = 32;
+
+/// Text that is kept of what may be a sitemap, bytes: one more than is read, so that its reader knows of it.
+#[expect(clippy::cast_possible_truncation, reason = "50 MiB fit")]
+const SITEMAP_BYTES: usize = sitemap::MAX_BYTES as usize + 1;
+
+/// What is read of responses.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Size {
+    /// Only what is small.
+    Small,
+    /// Everything.
+    Any,
+}
+
+/// The size of a body from which it is read elsewhere. A small sitemap may hold very many addresses.
+pub(super) fn large(work: &Work) -> u64 {
+    if path_of(work).is_some_and(Path::is_sitemap) {
+        LARGE_BODY / SITEMAP_WORK
+    } else {
+        LARGE_BODY
+    }
+}
+
+/// Text that is kept of a body, bytes at most. Sitemaps may be larger than pages.
+pub(super) fn most(work: &Work, settings: &Settings) -> usize {
+    match &work.what {
+        What::Page { item, .. } => match page::role(&item.path, settings) {
+            Role::Page | Role::Either => EXTRACT_BYTES,
+            Role::Seed | Role::Sitemap => SITEMAP_BYTES,
+        },
+        What::Robots(_) | What::Address(_) => MAX_ROBOTS_BYTES,
+    }
+}
+
+/// Undoes the codings; `None` if it is larger than that.
+pub(super) fn decoded<'r>(
+    work: &Work,
+    response: &'r Response,
+    settings: &Settings,
+    size: Size,
+) -> io::Result<Option<Decoded<'r>>> {
+    let encodings: Vec<&[u8]> = response.header_all("content-encoding").collect();
+    let cap = settings.max_decoded;
+    if let Some(body) = response.body.in_memory()
+        && let Some(small) = decode::small(&encodings, body, cap)
+    {
+        return Ok(Some(small));
+    }
+    if size == Size::Small {
+        return Ok(None);
+    }
+    let content_type = response.header("content-type");
+    let any = match &work.what {
+        What::Page { item, .. } => matches!(page::role(&item.path, settings), Role::Seed | Role::Sitemap),
+        What::Robots(_) | What::Address(_) => true,
+    };
+    let keep = Keep {
+        most: most(work, settings),
+        wants: &|start| any || extract::is_read(content_type, start),
+    };
+    decode::large(&encodings, &response.body, cap, keep, &settings.spool).map(Some)
+}
