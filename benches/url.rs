@@ -6,7 +6,7 @@
 #![expect(clippy::expect_used, reason = "a bench has nobody to report to")]
 
 use crawler::robots::Robots;
-use crawler::url::{Base, CrawlUrl, Identity};
+use crawler::url::{Base, CrawlUrl, Identity, Rules};
 use divan::{Bencher, black_box, counter::ItemsCount};
 
 const PAGE: &str = "https://www.example.com/news/2026/11/some-long-headline-of-the-day-4711.html";
@@ -56,6 +56,32 @@ fn url_join_alone(bencher: Bencher) {
 #[divan::bench]
 fn crawl_url_join(bencher: Bencher) {
     let identity = Identity::default();
+    let page = CrawlUrl::parse(PAGE, &identity).expect("a good address");
+    let (links, base) = (links(), Base::of(&page, None));
+    bencher.counter(ItemsCount::new(links.len())).bench(|| {
+        for link in &links {
+            let _ = black_box(CrawlUrl::join(&base, black_box(link), &identity));
+        }
+    });
+}
+
+/// With every optional rule but `drop_params`.
+#[divan::bench]
+fn crawl_url_join_all_rules(bencher: Bencher) {
+    let rules = Rules {
+        strip_session_ids: true,
+        strip_tracking: true,
+        sort_query: true,
+        drop_empty_query: true,
+        fold_www: true,
+        fold_scheme: true,
+        fold_path_case: true,
+        fold_trailing_slash: true,
+        fold_index: true,
+        keep_hashbang: true,
+        ..Rules::default()
+    };
+    let identity = Identity::with(rules);
     let page = CrawlUrl::parse(PAGE, &identity).expect("a good address");
     let (links, base) = (links(), Base::of(&page, None));
     bencher.counter(ItemsCount::new(links.len())).bench(|| {

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use crawler::extract::sitemap::{self, EntryKind, Form};
 use crawler::robots::Robots;
-use crawler::url::{Base, CrawlUrl, Identity, surt, to_ascii, whatwg_href};
+use crawler::url::{Base, CrawlUrl, Identity, Rules, surt, to_ascii, whatwg_href};
 use serde_json::{Value, json};
 
 /// The answer fields of one case.
@@ -154,8 +154,14 @@ fn url_to_ascii(case: &Value) -> Value {
     json!({ "output": to_ascii(text(case, "input")) })
 }
 
+/// By the default rules, or by the optional ones that a second argument names: `url_equiv sort_query,drop_empty_query`.
 fn url_equiv(case: &Value) -> Value {
-    let same = match (parsed(case, "a"), parsed(case, "b")) {
+    let argument = std::env::args().nth(2).unwrap_or_default();
+    let switches: Vec<&str> = argument.split(',').filter(|name| !name.is_empty()).collect();
+    let rules: Rules = serde_json::from_value(json!([switches, []])).unwrap_or_default();
+    let identity = Identity::with(rules);
+    let parsed = |field| CrawlUrl::parse(text(case, field), &identity).ok();
+    let same = match (parsed("a"), parsed("b")) {
         (Some(a), Some(b)) => a.canonical() == b.canonical(),
         _ => false,
     };

@@ -23,6 +23,7 @@ pub mod seen;
 pub mod frontier;
 pub mod politeness;
 pub mod robots;
+pub mod cookies;
 pub mod shard;
 pub mod fetch;
 pub mod extract;

@@ -95,7 +95,7 @@ impl Scope {
     /// Widens the scope to a seed (or to where a seed redirected).
     pub fn add_seed(&mut self, seed: &CrawlUrl) {
         if self.is_excluded(seed) || !self.is_included(seed) {
-            self.exempt.insert(seed.canonical().to_owned());
+            self.exempt.insert(seed.standard().to_owned());
         }
         let key = match self.kind {
             ScopeKind::Host => seed.host_key(),
@@ -123,7 +123,7 @@ impl Scope {
     /// Judges an address found `depth` navigation hops from a seed.
     #[must_use]
     pub fn judge(&self, url: &CrawlUrl, depth: u16) -> Verdict {
-        if self.exempt.contains(url.canonical()) {
+        if self.exempt.contains(url.standard()) {
             return Verdict::In;
         }
         if self.is_excluded(url) {
@@ -182,7 +182,7 @@ impl Scope {
     /// Both spellings are judged: a dot behind the host's name or a needless escape must not lead past a pattern.
     fn is_excluded(&self, url: &CrawlUrl) -> bool {
         self.exclude.as_ref().is_some_and(|patterns| {
-            let (href, identity) = (url.href(), url.canonical());
+            let (href, identity) = (url.href(), url.standard());
             patterns.is_match(href) || (identity != href && patterns.is_match(identity))
         })
     }
@@ -205,7 +205,7 @@ fn compiled(patterns: &[String]) -> Result<Option<regex::RegexSet>, regex::Error
 
 /// The identity without its scheme and query: `example.com:8080/a/b`.
 fn host_and_path(url: &CrawlUrl) -> &str {
-    let identity = url.canonical();
+    let identity = url.standard();
     let without_query = identity.split('?').next().unwrap_or_default();
     without_query.split_once("://").map_or(without_query, |(_, rest)| rest)
 }

@@ -20,12 +20,21 @@ pub enum Table {
     Robots,
     /// Payload digests: SHA-1 → the first response that had it.
     Digests,
+    /// Cookies: site (registrable domain) → its cookies.
+    Cookies,
     /// The tail (what the append-only files hold), the job's constants, the seeds' outcomes.
     Meta,
 }
 
 impl Table {
-    const ALL: [Table; 5] = [Self::Queue, Self::Hosts, Self::Robots, Self::Digests, Self::Meta];
+    const ALL: [Table; 6] = [
+        Self::Queue,
+        Self::Hosts,
+        Self::Robots,
+        Self::Digests,
+        Self::Cookies,
+        Self::Meta,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -33,6 +42,7 @@ impl Table {
             Self::Hosts => "hosts",
             Self::Robots => "robots",
             Self::Digests => "digests",
+            Self::Cookies => "cookies",
             Self::Meta => "meta",
         }
     }

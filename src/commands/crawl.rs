@@ -1,5 +1,7 @@
 //! `crawler crawl`: seeds → job → crawl → reports → exit code.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,6 +12,7 @@ use tokio::sync::watch;
 
 use super::{USAGE, descriptors, log};
 use crate::config::{Config, Loaded, sample};
+use crate::cookies::txt::{self, Imported};
 use crate::crawl::{self, CrawlError, End, Outcome, Snapshot};
 use crate::job::{self, Job, JobError};
 use crate::progress::Screen;
@@ -81,16 +84,20 @@ fn run_job(mut loaded: Loaded, mut warnings: Vec<String>, screen: &Screen) -> Re
         text: error.to_string(),
         exit: USAGE,
     };
+    let identity = Identity::with(loaded.config.rules.clone());
     let Seeds {
         urls,
         warnings: bad_lines,
-    } = seeds::read(&loaded.config.seeds, &loaded.config.seed, &Identity::default()).map_err(usage)?;
+    } = seeds::read(&loaded.config.seeds, &loaded.config.seed, &identity).map_err(usage)?;
+    let cookies = loaded.config.cookies.as_deref().map(read_cookies).transpose();
+    let cookies = cookies.map_err(|text| Failure { text, exit: USAGE })?;
     warnings.extend(bad_lines);
     warnings.extend(descriptors::fit(&mut loaded.config.concurrency));
 
     let job = job::open(&loaded.config.job, loaded.config.fresh)?;
     loaded.config.job.clone_from(&job.dir);
     loaded.config.fresh = false;
+    let settings_before = std::fs::read_to_string(job.dir.join("config.toml")).ok();
     job.write_settings(&sample::effective(&loaded))?;
     let config = loaded.config;
     log::start(&job.dir, &config, screen.clone()).map_err(|error| Failure {
@@ -109,7 +116,7 @@ fn run_job(mut loaded: Loaded, mut warnings: Vec<String>, screen: &Screen) -> Re
     })?;
     let quiet = config.quiet;
     // the loop is a task like the visits, so that what they have for each other crosses no further thread
-    let crawl = runtime.spawn(watched(config, urls, job.dir.clone(), screen.clone()));
+    let crawl = runtime.spawn(watched(config, urls, cookies, job.dir.clone(), screen.clone()));
     let ended = runtime.block_on(crawl);
     let (ended, last) = ended.unwrap_or_else(|lost| std::panic::resume_unwind(lost.into_panic()))?;
     runtime.shutdown_timeout(LAST_WAIT);
@@ -120,9 +127,31 @@ fn run_job(mut loaded: Loaded, mut warnings: Vec<String>, screen: &Screen) -> Re
             // the screen is told by whoever gets the failure
             tracing::info!(exit = failure.exit, "the crawl ended early: {}", failure.text);
             write_early_report(&job.dir, last, &failure);
+            // what was refused is not what the job was crawled with
+            if failure.exit == USAGE
+                && let Some(settings) = settings_before
+            {
+                job.write_settings(&settings)?;
+            }
             Err(failure)
         }
     }
+}
+
+/// Reads a cookies.txt, or says what is wrong with it and where.
+fn read_cookies(path: &Path) -> Result<Imported, String> {
+    let name = path.display();
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(txt::MAX_FILE_BYTES + 1).read_to_end(&mut bytes));
+    read.map_err(|error| format!("--cookies: {name}: cannot be read: {error}"))?;
+    if bytes.len() as u64 > txt::MAX_FILE_BYTES {
+        return Err(format!(
+            "--cookies: {name}: is larger than {} bytes",
+            txt::MAX_FILE_BYTES
+        ));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| format!("--cookies: {name}: is not UTF-8"))?;
+    txt::parse(&text).map_err(|wrong| format!("{name}:{wrong}"))
 }
 
 fn beginning(job: &Job, seeds: usize) -> String {
@@ -139,6 +168,7 @@ fn beginning(job: &Job, seeds: usize) -> String {
 async fn watched(
     config: Config,
     seeds: Vec<CrawlUrl>,
+    cookies: Option<Imported>,
     job: PathBuf,
     screen: Screen,
 ) -> Result<(Result<Outcome, CrawlError>, Option<Snapshot>), Failure> {
@@ -153,7 +183,7 @@ async fn watched(
     let (view, shown) = watch::channel(None);
     let last = shown.clone();
     let progress = tokio::spawn(screen.show(shown));
-    let ended = crawl::run(&config, &seeds, &job, view, stopped).await;
+    let ended = crawl::run(&config, &seeds, cookies, &job, view, stopped).await;
     // both end by themselves: the crawl has dropped the sender of its view
     let _ = progress.await;
     signals.abort();

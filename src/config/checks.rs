@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::value::{duration, show_size, size, whole};
 use crate::fetch::dns::Cidr;
 use crate::seen::sizing::{MAX_FP, MIN_FP};
+use crate::url::Rules;
 
 /// Smallest WARC file size, bytes: below it every record would get a file of its own.
 pub(super) const MIN_WARC_SIZE: u64 = 1 << 20;
@@ -101,6 +102,20 @@ pub(super) fn pattern(text: &str) -> Result<String, String> {
             Err(format!("expected a regular expression ({reason})"))
         }
     }
+}
+
+/// Names of query parameters, as addresses spell them.
+///
+/// # Errors
+/// What was expected, and what was found.
+pub(super) fn drop_params(values: &[String]) -> Result<Vec<String>, String> {
+    let mut rules = Rules::default();
+    for name in values {
+        rules
+            .drop_param(name)
+            .map_err(|expected| format!("{expected}, found {name:?}"))?;
+    }
+    Ok(rules.drop_params)
 }
 
 /// A CIDR range.

@@ -48,6 +48,8 @@ pub struct Config {
     pub include: Vec<String>,
     /// No address that matches one of these.
     pub exclude: Vec<String>,
+    /// What counts as one page, besides the default rules.
+    pub rules: crate::url::Rules,
     /// Navigation hops from a seed.
     pub max_depth: Option<u16>,
     /// Stop after so many fetched URLs.
@@ -102,6 +104,10 @@ pub struct Config {
     pub min_rate: u64,
     /// Cap on a body as received and as decoded, bytes.
     pub max_body: u64,
+    /// Keep the cookies of answers and send them back.
+    pub keep_cookies: bool,
+    /// A cookies.txt to begin with.
+    pub cookies: Option<PathBuf>,
     /// `--resolve HOST:PORT:ADDR`.
     pub resolve: Vec<(String, u16, SocketAddr)>,
     /// `--allow-address CIDR`.
@@ -141,6 +147,7 @@ impl Default for Config {
             scope: ScopeKind::Host,
             include: Vec::new(),
             exclude: Vec::new(),
+            rules: crate::url::Rules::default(),
             max_depth: None,
             max_pages: None,
             max_bytes: None,
@@ -168,6 +175,8 @@ impl Default for Config {
             timeout: Duration::from_secs(120),
             min_rate: 64,
             max_body: 100 << 20,
+            keep_cookies: false,
+            cookies: None,
             resolve: Vec::new(),
             allow_address: Vec::new(),
             capacity: 10_000_000,

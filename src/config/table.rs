@@ -1,5 +1,6 @@
 //! The one list of settings. A row says how a setting is given (flag, key, variable), what it is for, and how it is read.
 
+mod identity;
 mod limits;
 mod network;
 mod output;
@@ -36,10 +37,14 @@ pub fn setting(key: &str) -> Option<&'static Setting> {
 }
 
 /// The settings by purpose.
-pub static GROUPS: [Group; 6] = [
+pub static GROUPS: [Group; 7] = [
     Group {
         title: "What to crawl",
         settings: reach::SETTINGS,
+    },
+    Group {
+        title: "What counts as one page",
+        settings: identity::SETTINGS,
     },
     Group {
         title: "When to stop",

@@ -109,7 +109,7 @@ impl<F: Fetcher> Loop<'_, F> {
         self.piece(Piece::Begin {
             shape,
             log_start: self.crawl.growth.admitted(),
-            identity: self.crawl.visits.judge.identity.version,
+            identity: self.crawl.visits.judge.identity.stamp(),
         })
     }
 

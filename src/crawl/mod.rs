@@ -6,6 +6,7 @@ mod end;
 mod filter;
 mod grow;
 mod keep;
+mod restore;
 mod start;
 mod usage;
 
@@ -16,19 +17,18 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::checkpoint;
 use crate::clock::Time;
 use crate::config::Config;
+use crate::cookies::txt::Imported;
 use crate::disk::{Disk, Folder};
 use crate::extract::fields::Fields;
 use crate::fetch::Fetcher;
 use crate::fetch::body::Spool;
 use crate::fetch::http::HttpFetcher;
-use crate::hash::HashKey;
-use crate::ledger::{self, ArchiveSettings, Found, JobRow, Ledger, Tail};
+use crate::ledger::{self, ArchiveSettings, Ledger, Tail};
 use crate::scope::Scope;
 use crate::seen::{Account, Kind};
-use crate::shard::{self, SeedResult, Shard};
+use crate::shard::{self, SeedResult};
 use crate::stats::Counters;
 use crate::store::{Fjall, Store};
 use crate::url::{CrawlUrl, Identity};
@@ -161,15 +161,25 @@ impl From<ledger::WriteError> for CrawlError {
 }
 
 /// A crawl without its doors to the outside: what stays the same whatever it fetches from and writes to.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of its own that a user sets"
+)]
 pub struct Plan {
     /// Pace, robots, retries.
     pub shard: shard::Settings,
     /// Requests in flight.
     pub concurrency: usize,
+    /// What counts as one page; the seeds are parsed under it.
+    pub identity: Identity,
     /// The seeds in order.
     pub seeds: Vec<CrawlUrl>,
     /// The scope without the seeds.
     pub scope: Scope,
+    /// Keep cookies and send them.
+    pub keep_cookies: bool,
+    /// Cookies that a person gave.
+    pub cookies: Option<Imported>,
     /// Follow page requisites.
     pub requisites: bool,
     /// Leave links that say `nofollow`, or whose page says so.
@@ -219,11 +229,12 @@ pub struct Doors<F> {
 pub async fn run(
     config: &Config,
     seeds: &[CrawlUrl],
+    cookies: Option<Imported>,
     job: &FilePath,
     view: watch::Sender<Option<Snapshot>>,
     stop: watch::Receiver<Option<i32>>,
 ) -> Result<Outcome, CrawlError> {
-    let plan = start::plan(config, seeds, job)?;
+    let plan = start::plan(config, seeds, cookies, job)?;
     let store = Fjall::open(&job.join("state/store")).map_err(|source| {
         use std::io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
         // anything else is wrong with the store's own files
@@ -308,7 +319,7 @@ pub async fn crawl<F: Fetcher>(
         anchor: now,
         started: Instant::now(),
     };
-    let identity = Identity::default();
+    let identity = plan.identity.clone();
     let found = ledger::look(store.as_ref())
         .map_err(|error| CrawlError::State(format!("state/store: {error}; start over beside it with --fresh")))?;
     ledger::check(disk.as_ref(), &found).map_err(|error| {
@@ -316,9 +327,9 @@ pub async fn crawl<F: Fetcher>(
             "{error}; the job's state is damaged and nothing was changed; start over beside it with --fresh"
         ))
     })?;
-    let job = job_row(&found, &identity)?;
+    let job = restore::job_row(&found, &identity)?;
     let resumed = found.job.is_some();
-    let mut shard = make_shard(&plan, &found, &job, store.as_ref(), disk.as_ref(), clock, resumed)?;
+    let mut shard = restore::shard(&plan, &found, &job, store.as_ref(), disk.as_ref(), clock, resumed)?;
     let mut scope = plan.scope.clone();
     for seed in &plan.seeds {
         scope.add_seed(seed);
@@ -328,6 +339,7 @@ pub async fn crawl<F: Fetcher>(
             scope.add_seed(&url);
         }
     }
+    let jar = restore::jar(&plan, store.as_ref())?;
     let offered = resumed && found.tail.seeds_offered;
     let (seeds, counts, numbers) = start::seed_links(&plan, &scope, &job.key, &shard, offered);
     let mut ledger = Box::new(Ledger::open(
@@ -343,6 +355,14 @@ pub async fn crawl<F: Fetcher>(
             tail.started = now;
         }
     });
+    if let Some(mut jar) = jar {
+        // the same file again says nothing new: sites may have changed its cookies since
+        if let Some(file) = plan.cookies.filter(|file| found.imported != Some(file.print)) {
+            ledger.keep_cookies(&jar.import(file.cookies, now));
+            ledger.cookies_imported(file.print);
+        }
+        shard.keep_cookies(jar);
+    }
     ledger.sync_tail()?;
     let before = ledger.tail().clone();
     shard.durable(0);
@@ -363,6 +383,7 @@ pub async fn crawl<F: Fetcher>(
         room: visit::Room::default(),
         agent: plan.shard.agent.clone(),
         fields: plan.fields,
+        cookies: plan.keep_cookies,
     };
     let admitted = before.admitted / crate::hash::Fingerprint::BYTES as u64;
     let parts = Crawl {
@@ -384,66 +405,6 @@ pub async fn crawl<F: Fetcher>(
     let offered = (!seeds.is_empty()).then_some((seeds, counts));
     let ended = drive::drive(parts, ledger, place, offered, view, stop).await?;
     outcome(ended, numbers)
-}
-
-fn job_row(found: &Found, identity: &Identity) -> Result<JobRow, CrawlError> {
-    match &found.job {
-        Some(job) if job.identity != *identity => Err(CrawlError::State(format!(
-            "the job was made with version {} of the rules that tell two URLs apart, this program has version {}; \
-             finish it with the program that began it, or start over beside it with --fresh",
-            job.identity.version, identity.version
-        ))),
-        Some(job) => Ok(job.clone()),
-        None => {
-            let key = HashKey::random().map_err(|error| CrawlError::Other(format!("no random key: {error}")))?;
-            Ok(JobRow {
-                key,
-                identity: identity.clone(),
-            })
-        }
-    }
-}
-
-/// The shard as the store has it: the filter from its newest checkpoint and the log, the hosts, each held its delay.
-fn make_shard(
-    plan: &Plan,
-    found: &Found,
-    job: &JobRow,
-    store: &dyn Store,
-    disk: &dyn Disk,
-    clock: Clock,
-    resumed: bool,
-) -> Result<Shard, CrawlError> {
-    let admitted = found.tail.admitted / crate::hash::Fingerprint::BYTES as u64;
-    let state = |error: std::io::Error| {
-        CrawlError::State(format!(
-            "state: {error}; nothing was changed; start over beside it with --fresh"
-        ))
-    };
-    let restored = checkpoint::restore(disk, job.key, job.identity.version, plan.seen, plan.seen_size, admitted);
-    let restored = restored.map_err(|error| match error.kind() {
-        std::io::ErrorKind::InvalidInput | std::io::ErrorKind::OutOfMemory => CrawlError::Usage(format!(
-            "no filter for --capacity {} at --fp-rate {}: {error}",
-            plan.seen_size.0, plan.seen_size.1
-        )),
-        _ => state(error),
-    })?;
-    for note in restored.notes {
-        tracing::warn!("{note}");
-    }
-    if resumed {
-        let capacity = restored.seen.account().capacity;
-        tracing::info!(
-            capacity,
-            "the job's own filter goes on; --capacity and --fp-rate are for new jobs"
-        );
-    }
-    let now = clock.now();
-    let hold_until = if resumed { now + plan.shard.patience.delay } else { now };
-    let mut shard = Shard::new(plan.shard.clone(), restored.seen, found.tail.next_sequence, hold_until);
-    shard.load_listed(found.listed);
-    ledger::hosts(store, |row, has_rows| shard.load_host(row, has_rows, now)).map_err(state)?;
-    Ok(shard)
 }
 
 fn outcome(ended: Ended, numbers: Vec<(u64, String)>) -> Result<Outcome, CrawlError> {

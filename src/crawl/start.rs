@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::{CrawlError, Plan};
 use crate::archive::warc::WarcInfo;
 use crate::config::Config;
+use crate::cookies::txt::Imported;
 use crate::extract::LinkKind;
 use crate::extract::fields::Fields;
 use crate::fetch::body::Spool;
@@ -23,7 +24,12 @@ use crate::stats::LinkCounts;
 use crate::url::{CrawlUrl, Identity};
 use crate::visit::judge::usual_place;
 
-pub(super) fn plan(config: &Config, seeds: &[CrawlUrl], job: &FilePath) -> Result<Plan, CrawlError> {
+pub(super) fn plan(
+    config: &Config,
+    seeds: &[CrawlUrl],
+    cookies: Option<Imported>,
+    job: &FilePath,
+) -> Result<Plan, CrawlError> {
     let scope = Scope::new(config.scope, &config.include, &config.exclude, config.max_depth)
         .map_err(|error| CrawlError::Usage(error.to_string()))?;
     let fields = if config.fields.is_empty() {
@@ -60,8 +66,11 @@ pub(super) fn plan(config: &Config, seeds: &[CrawlUrl], job: &FilePath) -> Resul
             max_sitemap_urls: config.max_sitemap_urls,
         },
         concurrency: config.concurrency,
+        identity: Identity::with(config.rules.clone()),
         seeds: seeds.to_vec(),
         scope,
+        keep_cookies: config.keep_cookies || cookies.is_some(),
+        cookies,
         requisites: config.page_requisites,
         obey_nofollow: config.obey_nofollow,
         obey_noindex: config.obey_noindex,

@@ -109,12 +109,18 @@ impl HttpFetcher {
     /// # Errors
     /// [`FetchError`] where no head of an answer came.
     pub async fn fetch_href(&self, href: &str, via: Option<&str>) -> Result<Response, FetchError> {
-        self.fetch_at(href, via, None).await
+        self.fetch_with(href, via, None, None).await
     }
 
-    async fn fetch_at(&self, href: &str, via: Option<&str>, to: Option<IpAddr>) -> Result<Response, FetchError> {
+    async fn fetch_with(
+        &self,
+        href: &str,
+        via: Option<&str>,
+        to: Option<IpAddr>,
+        cookie: Option<&str>,
+    ) -> Result<Response, FetchError> {
         let began = Instant::now();
-        let exchange = self.exchange(href, via, to, began).await;
+        let exchange = self.exchange(href, via, to, cookie, began).await;
         let (started, took) = (self.clock.at(began), began.elapsed());
         match exchange {
             Ok(response) => Ok(Response {
@@ -136,12 +142,13 @@ impl HttpFetcher {
         href: &str,
         via: Option<&str>,
         to: Option<IpAddr>,
+        cookie: Option<&str>,
         began: Instant,
     ) -> Result<Response, Fault> {
         let url = Url::parse(href).map_err(|e| Fault::new(FetchErrorKind::Protocol, format!("{href}: {e}")))?;
         let host = url.host_str().unwrap_or_default().to_owned();
         self.judge_host(&host)?;
-        let headers = self.head.headers(&url, via);
+        let headers = self.head.headers(&url, via, cookie);
         let request_head = head::written(&url, &headers, self.settings.proxy.is_some());
 
         let attempt = Attempt::new(url.port_or_known_default(), to);
@@ -237,8 +244,8 @@ impl fmt::Debug for HttpFetcher {
 
 impl Fetcher for HttpFetcher {
     async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
-        self.fetch_at(request.url.href(), request.via.as_deref(), request.to)
-            .await
+        let Request { url, via, to, cookie } = request;
+        self.fetch_with(url.href(), via.as_deref(), to, cookie.as_deref()).await
     }
 
     async fn look_up(&self, url: &CrawlUrl) -> Result<IpAddr, FetchError> {

@@ -24,6 +24,8 @@ pub struct Request {
     pub via: Option<String>,
     /// The address to connect to, whatever else the name has; `None` for any.
     pub to: Option<IpAddr>,
+    /// The value of its `Cookie` header.
+    pub cookie: Option<String>,
 }
 
 /// Why a body is shorter than what the server had to say (WARC 1.1 section 5.13).

@@ -12,6 +12,7 @@ use std::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
 
 use crate::extract::LinkKind;
+use crate::hash::HashKey;
 use crate::url::{CrawlUrl, Identity, Reject};
 
 /// A host's number: handed out in order of first admission, never reused within a job.
@@ -98,6 +99,34 @@ pub struct Path {
     /// so that rows without it are as they were before there was one.
     #[serde(skip)]
     pub lastmod: Option<NonZeroU32>,
+    /// The requests of the redirects up to here, the first one first; empty unless a redirect led here. In its row
+    /// behind `lastmod`.
+    #[serde(skip)]
+    pub chain: Vec<Asked>,
+}
+
+/// A request of a chain of redirects, remembered so that the chain may come back to a page by another request and
+/// never by the same one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// Stands for the page's identity.
+    pub page: u64,
+    /// Stands for what was sent: the address as spelled, and the cookies.
+    pub request: u64,
+}
+
+impl Asked {
+    /// Of a request of `url` with this `Cookie` header. The hash has no secret: who makes two requests look alike on
+    /// purpose only ends a chain of redirects of their own.
+    #[must_use]
+    pub fn of(url: &CrawlUrl, cookie: Option<&str>) -> Self {
+        let key = HashKey([0; 16]);
+        let sent = format!("{}\n{}", url.href(), cookie.unwrap_or_default());
+        Self {
+            page: key.fingerprint(url.canonical().as_bytes()).high,
+            request: key.fingerprint(sent.as_bytes()).high,
+        }
+    }
 }
 
 /// Hop letters kept of a path; Heritrix shows as many.
@@ -118,6 +147,7 @@ impl Path {
             seed: Some(number),
             tries: 0,
             lastmod: None,
+            chain: Vec::new(),
         }
     }
 
@@ -147,14 +177,19 @@ impl Path {
 }
 
 impl Item {
-    /// The row as stored.
+    /// The row as stored: address and path; then, if there is either, when it changed last (four bytes, zero for not
+    /// known) and the chain of redirects.
     #[must_use]
     pub fn to_row(&self) -> Vec<u8> {
-        let row = postcard::to_stdvec(&(self.url.href(), &self.path));
         #[expect(clippy::expect_used, reason = "plain data always encodes")]
-        let mut row = row.expect("a row encodes");
-        if let Some(lastmod) = self.path.lastmod {
-            row.extend_from_slice(&lastmod.get().to_le_bytes());
+        let mut row = postcard::to_stdvec(&(self.url.href(), &self.path)).expect("a row encodes");
+        let Path { lastmod, chain, .. } = &self.path;
+        if lastmod.is_some() || !chain.is_empty() {
+            row.extend_from_slice(&lastmod.map_or(0, NonZeroU32::get).to_le_bytes());
+        }
+        if !chain.is_empty() {
+            #[expect(clippy::expect_used, reason = "plain data always encodes")]
+            row.extend(postcard::to_stdvec(chain).expect("a chain encodes"));
         }
         row
     }
@@ -164,9 +199,14 @@ impl Item {
     /// # Errors
     /// What is wrong with the bytes.
     pub fn from_row(bytes: &[u8], identity: &Identity) -> Result<Self, String> {
-        let ((href, mut path), rest): ((String, Path), _) =
-            postcard::take_from_bytes(bytes).map_err(|error| error.to_string())?;
-        path.lastmod = rest.try_into().ok().map(u32::from_le_bytes).and_then(NonZeroU32::new);
+        let failed = |error: postcard::Error| error.to_string();
+        let ((href, mut path), rest): ((String, Path), _) = postcard::take_from_bytes(bytes).map_err(failed)?;
+        if let Some((lastmod, chain)) = rest.split_first_chunk() {
+            path.lastmod = NonZeroU32::new(u32::from_le_bytes(*lastmod));
+            if !chain.is_empty() {
+                path.chain = postcard::from_bytes(chain).map_err(failed)?;
+            }
+        }
         let url = CrawlUrl::parse(&href, identity).map_err(|reject: Reject| format!("{href}: {reject}"))?;
         Ok(Self { url, path })
     }
@@ -206,6 +246,25 @@ mod tests {
             assert_eq!(Place::from_row_key(&place.row_key(9)), Some((9, place)));
         }
         assert_eq!(Place::from_row_key(b"short"), None);
+    }
+
+    #[test]
+    fn rows_come_back_with_and_without_a_chain() {
+        let identity = Identity::default();
+        let url = CrawlUrl::parse("http://h/a", &identity).unwrap();
+        let mut item = Item {
+            url: url.clone(),
+            path: Path::seed(7),
+        };
+        for lastmod in [None, NonZeroU32::new(1_780_315_200)] {
+            item.path.lastmod = lastmod;
+            item.path.chain = vec![Asked::of(&url, None), Asked::of(&url, Some("a=1"))];
+            assert_eq!(item.path.chain[0].page, item.path.chain[1].page);
+            assert_ne!(item.path.chain[0].request, item.path.chain[1].request);
+            let row = item.to_row();
+            assert_eq!(Item::from_row(&row, &identity).as_ref(), Ok(&item));
+            assert!(Item::from_row(&row[..row.len() - 1], &identity).is_err());
+        }
     }
 
     #[test]

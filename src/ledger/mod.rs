@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use crate::archive::warc::{Original, WarcInfo};
 use crate::clock::Time;
+use crate::cookies::Change;
 use crate::disk::Disk;
 use crate::frontier::queue::{REFILL_ROWS, Rows};
 use crate::frontier::{HostId, Item, Place};
@@ -27,7 +28,7 @@ use crate::store::{Batch, Store, Table};
 use crate::url::{Identity, Scheme};
 pub use check::check;
 use held::Held;
-pub use row::{Entry, Found, JobRow, LogEntry, Tail, hosts, look};
+pub use row::{Entry, Found, JobRow, LogEntry, Tail, cookies, hosts, look};
 use row::{decode, encode};
 
 /// Time between two syncs, at most, while there is something to sync.
@@ -50,6 +51,8 @@ const TAIL_KEY: &[u8] = b"tail";
 /// A counter that the tail's form, which is older, has no place for.
 const TEXTS_CUT_KEY: &[u8] = b"texts-cut";
 const JOB_KEY: &[u8] = b"job";
+const RULES_KEY: &[u8] = b"rules";
+const IMPORTED_KEY: &[u8] = b"cookies.txt";
 /// URLs admitted from sitemaps; a job of before there were any has no such row.
 const LISTED_KEY: &[u8] = b"listed";
 const SEED_PREFIX: &[u8] = b"seed/";
@@ -155,7 +158,7 @@ impl Ledger {
         };
         let mut batch = Batch::default();
         if found.job.is_none() {
-            batch.put(Table::Meta, JOB_KEY, encode(job));
+            job.put(&mut batch);
         }
         let mut ledger = Self {
             store,
@@ -261,6 +264,21 @@ impl Ledger {
         }
     }
 
+    /// Adds changed rows of cookies to the batch.
+    pub fn keep_cookies(&mut self, changes: &[Change]) {
+        for (site, row) in changes {
+            match row {
+                Some(row) => self.batch.put(Table::Cookies, site.as_bytes(), row.clone()),
+                None => self.batch.remove(Table::Cookies, site.as_bytes()),
+            }
+        }
+    }
+
+    /// Notes that a cookies.txt was taken, in the batch that holds its cookies.
+    pub fn cookies_imported(&mut self, file: Fingerprint) {
+        self.batch.put(Table::Meta, IMPORTED_KEY, encode(&file));
+    }
+
     fn batch_fact(&mut self, fact: &Fact) {
         for (host, place, row) in &fact.put {
             self.tail.next_sequence = self.tail.next_sequence.max(place.sequence + 1);
@@ -279,6 +297,7 @@ impl Ledger {
             self.batch
                 .put(Table::Robots, &robots_key(*host, *scheme), bytes.clone());
         }
+        self.keep_cookies(&fact.cookies);
         if let Some(urls) = fact.listed {
             self.batch.put(Table::Meta, LISTED_KEY, encode(&urls));
         }

@@ -4,14 +4,16 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use super::{JOB_KEY, LISTED_KEY, TAIL_KEY, TEXTS_CUT_KEY, WIDEN_PREFIX};
+use super::{IMPORTED_KEY, JOB_KEY, LISTED_KEY, RULES_KEY, TAIL_KEY, TEXTS_CUT_KEY, WIDEN_PREFIX};
 use crate::archive::warc::Members;
 use crate::clock::Time;
+use crate::cookies::Jar;
 use crate::frontier::HostId;
+use crate::hash::Fingerprint;
 use crate::shard::{Fact, HostRow};
 use crate::stats::Counters;
-use crate::store::{Store, Table};
-use crate::url::Identity;
+use crate::store::{Batch, Store, Table};
+use crate::url::{Identity, Rules};
 
 /// What the files hold that the store vouches for, and the totals up to there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,12 +53,27 @@ pub struct Tail {
 }
 
 /// The constants of a job, written once with its first batch.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobRow {
     /// Key of the fingerprints.
     pub key: crate::hash::HashKey,
     /// The rules of identity.
     pub identity: Identity,
+}
+
+impl JobRow {
+    /// Two rows: the switches have one of their own, because the first jobs had none.
+    pub(super) fn put(&self, batch: &mut Batch) {
+        batch.put(Table::Meta, JOB_KEY, encode(&(self.key, self.identity.version)));
+        batch.put(Table::Meta, RULES_KEY, encode(&self.identity.rules));
+    }
+
+    fn read(job: &[u8], rules: Option<&[u8]>) -> io::Result<Self> {
+        let (key, version) = decode(job)?;
+        let rules: Rules = rules.map(decode).transpose()?.unwrap_or_default();
+        let identity = Identity { version, rules };
+        Ok(Self { key, identity })
+    }
 }
 
 /// One line of crawl.log, but for what only the ledger knows.
@@ -92,6 +109,8 @@ pub struct Found {
     pub tail: Tail,
     /// Addresses that widened the scope.
     pub widened: Vec<String>,
+    /// The cookies.txt that was taken last.
+    pub imported: Option<Fingerprint>,
     /// URLs admitted from sitemaps.
     pub listed: u64,
 }
@@ -102,7 +121,9 @@ pub struct Found {
 /// If the store cannot be read, or a row is not what this version writes.
 pub fn look(store: &dyn Store) -> io::Result<Found> {
     let read = |key: &[u8]| store.get(Table::Meta, key);
-    let job = read(JOB_KEY)?.map(|bytes| decode(&bytes)).transpose()?;
+    let rules = read(RULES_KEY)?;
+    let job = read(JOB_KEY)?.map(|bytes| JobRow::read(&bytes, rules.as_deref()));
+    let job = job.transpose()?;
     let mut tail: Tail = read(TAIL_KEY)?
         .map(|bytes| decode(&bytes))
         .transpose()?
@@ -115,6 +136,7 @@ pub fn look(store: &dyn Store) -> io::Result<Found> {
         .into_iter()
         .map(|(_, value)| String::from_utf8_lossy(&value).into_owned())
         .collect();
+    let imported = read(IMPORTED_KEY)?.map(|bytes| decode(&bytes)).transpose()?;
     let listed = read(LISTED_KEY)?
         .map(|bytes| decode(&bytes))
         .transpose()?
@@ -123,6 +145,7 @@ pub fn look(store: &dyn Store) -> io::Result<Found> {
         job,
         tail,
         widened,
+        imported,
         listed,
     })
 }
@@ -134,6 +157,29 @@ pub(super) fn decode<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> io::Result<T> 
 pub(super) fn encode<T: Serialize>(value: &T) -> Vec<u8> {
     #[expect(clippy::expect_used, reason = "plain data always encodes")]
     postcard::to_stdvec(value).expect("a row encodes")
+}
+
+/// The cookies of the job so far.
+///
+/// # Errors
+/// If the store cannot be read, or a row is not what this version writes.
+pub fn cookies(store: &dyn Store) -> io::Result<Jar> {
+    const AT_ONCE: usize = 1_000;
+    let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
+    let mut jar = Jar::default();
+    let mut after = Vec::new();
+    loop {
+        let rows = store.range(Table::Cookies, &after, false, &[], AT_ONCE)?;
+        for (site, row) in &rows {
+            let site = String::from_utf8_lossy(site);
+            jar.load(&site, row)
+                .map_err(|error| invalid(format!("cookies of {site}: {error}")))?;
+        }
+        match rows.last() {
+            Some((site, _)) if rows.len() == AT_ONCE => after.clone_from(site),
+            _ => return Ok(jar),
+        }
+    }
 }
 
 /// Hosts in order of their ids, each with whether the queue holds rows of it.

@@ -6,7 +6,7 @@ use super::fact::{Fact, Link};
 use super::host::Host;
 use crate::clock::Time;
 use crate::extract::LinkKind;
-use crate::frontier::{HostId, Item, Path, Place};
+use crate::frontier::{Asked, HostId, Item, Path, Place};
 use crate::stats::{Delta, LinkCounts};
 use crate::url::CrawlUrl;
 
@@ -25,7 +25,7 @@ impl Shard {
         fact: &mut Fact,
         mut links: Vec<Link>,
         counts: LinkCounts,
-        from: Option<&Item>,
+        from: Option<(&Item, Option<&str>)>,
         now: Time,
     ) {
         fact.delta.links = counts;
@@ -49,7 +49,7 @@ impl Shard {
         fact: &mut Fact,
         mut links: Vec<Link>,
         counts: LinkCounts,
-        from: &Item,
+        from: (&Item, Option<&str>),
         now: Time,
     ) {
         fact.delta.links = counts;
@@ -71,18 +71,26 @@ impl Shard {
         fact.listed = (self.listed > before).then_some(self.listed);
     }
 
-    fn admit_some(&mut self, fact: &mut Fact, links: Vec<Link>, from: Option<&Item>, now: Time) {
+    /// `from` is the page they stand on and the `Cookie` header that was sent for it.
+    fn admit_some(&mut self, fact: &mut Fact, links: Vec<Link>, from: Option<(&Item, Option<&str>)>, now: Time) {
         let prints: Vec<_> = links.iter().map(|link| link.print).collect();
         let mut flags = std::mem::take(&mut self.new_flags);
         self.seen.insert_batch(&prints, &mut flags);
         let mut changed = Vec::new();
+        // requests that the chain of redirects up to here has made, and those it makes now
+        let mut chain = from.map(|(item, _)| item.path.chain.clone()).unwrap_or_default();
+        chain.extend(from.map(|(item, cookie)| Asked::of(&item.url, cookie)));
+        let from = from.map(|(item, _)| item);
+        let made = chain.len();
         for (link, new) in links.into_iter().zip(&flags) {
-            if !*new {
+            if *new {
+                fact.prints.push(link.print);
+            } else if !(link.kind == LinkKind::Redirect && self.comes_back_otherwise(&mut chain, &link.url, now)) {
                 fact.delta.links.seen += 1;
                 continue;
             }
             fact.delta.links.admitted += 1;
-            fact.prints.push(link.print);
+            let redirected = link.kind == LinkKind::Redirect;
             let path = Path {
                 depth: link.depth,
                 hops: match from {
@@ -98,6 +106,10 @@ impl Shard {
                 outside: link.outside,
                 seed: link.seed,
                 tries: 0,
+                chain: chain
+                    .get(..if redirected { made } else { 0 })
+                    .unwrap_or_default()
+                    .to_vec(),
                 lastmod: link.lastmod,
             };
             let id = self.host_of(&link.url, &mut fact.delta, now);
@@ -110,6 +122,19 @@ impl Shard {
             let row = self.host(id).row();
             fact.hosts.push((id, row));
         }
+    }
+
+    /// A redirect back to a page of its own chain is followed if it makes a request that the chain has not made: the same
+    /// page spelled otherwise (`/a` leads to `/a/`, where the two are one page), or with other cookies. Without that the
+    /// page itself would never be asked for. The request is added to the chain.
+    fn comes_back_otherwise(&self, chain: &mut Vec<Asked>, target: &CrawlUrl, now: Time) -> bool {
+        let asked = Asked::of(target, self.cookie(target, now).as_deref());
+        let other = chain.iter().any(|before| before.page == asked.page)
+            && chain.iter().all(|before| before.request != asked.request);
+        if other {
+            chain.push(asked);
+        }
+        other
     }
 
     pub(super) fn host_of(&mut self, url: &CrawlUrl, delta: &mut Delta, now: Time) -> HostId {

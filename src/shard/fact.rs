@@ -6,6 +6,7 @@ use std::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
 
 use super::host::HostRow;
+use crate::cookies::Change;
 use crate::extract::LinkKind;
 use crate::frontier::{HostId, Item, Path, Place};
 use crate::hash::Fingerprint;
@@ -22,6 +23,8 @@ pub struct Work {
     pub what: What,
     /// Which way to go.
     pub way: Way,
+    /// The `Cookie` header that goes with it.
+    pub cookie: Option<String>,
     /// Time since the end of the host's previous response in this run, microseconds.
     pub gap_us: Option<u64>,
     /// That time is shorter than the host is owed. Never true; looked at so that a defect shows in the report.
@@ -203,6 +206,8 @@ pub struct Done {
     pub text_cut: bool,
     /// For a robots.txt.
     pub robots: Option<RobotsBody>,
+    /// The `Set-Cookie` headers of the answer, in order, if cookies are kept.
+    pub set_cookies: Vec<String>,
 }
 
 impl Done {
@@ -220,6 +225,7 @@ impl Done {
             listed: false,
             text_cut: false,
             robots: None,
+            set_cookies: Vec::new(),
         }
     }
 }
@@ -250,6 +256,8 @@ pub struct Fact {
     pub hosts: Vec<(HostId, HostRow)>,
     /// A robots.txt to be kept.
     pub robots: Option<(HostId, Scheme, Vec<u8>)>,
+    /// Rows of sites whose cookies changed.
+    pub cookies: Vec<Change>,
     /// What came of a seed.
     pub seed: Option<(u64, SeedResult)>,
     /// URLs admitted from sitemaps in the whole job, if it has become more.

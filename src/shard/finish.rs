@@ -48,6 +48,8 @@ struct Found {
     counts: LinkCounts,
     /// The page is a sitemap.
     listed: bool,
+    /// The `Cookie` header that was sent for the page.
+    cookie: Option<String>,
 }
 
 impl Shard {
@@ -65,15 +67,21 @@ impl Shard {
             listed,
             text_cut,
             robots,
+            set_cookies,
         } = done;
+        let mut fact = self.new_fact();
+        if let Some(jar) = &mut self.jar {
+            // before the links: where this answer redirects to is asked for with what it set
+            fact.cookies = jar.receive(work.url(), &set_cookies, now);
+        }
         let Work {
             host: id,
             what,
             way,
+            cookie,
             gap_us,
             too_early,
         } = work;
-        let mut fact = self.new_fact();
         if matches!(what, What::Address(_)) {
             self.in_flight -= 1;
             self.host(id).in_flight -= 1;
@@ -94,13 +102,18 @@ impl Shard {
         match what {
             What::Page { place, item } => {
                 self.change_mood(id, health, &end, &mut fact);
-                let found = Found { links, counts, listed };
+                let found = Found {
+                    links,
+                    counts,
+                    listed,
+                    cookie,
+                };
                 self.settle_page(id, place, item, &end, health, &mut fact, found, now);
             }
             What::Robots(errand) => {
                 self.settle_robots(id, &errand, &end, robots, &mut fact, at);
                 // in the same fact as the rules: a robots.txt that is known has given its sitemaps
-                self.admit(&mut fact, links, counts, Some(&errand.page()), now);
+                self.admit(&mut fact, links, counts, Some((&errand.page(), None)), now);
                 let for_another = errand.owner != id;
                 self.slow_down(id, health, for_another, &end, &mut fact);
             }
@@ -202,10 +215,11 @@ impl Shard {
                     .iter()
                     .find(|link| link.seed.is_some() && link.url.host_key() != item.url.host_key())
                     .map(|link| link.url.href().to_owned());
+                let from = (&item, found.cookie.as_deref());
                 if found.listed {
-                    self.admit_listed(fact, found.links, found.counts, &item, now);
+                    self.admit_listed(fact, found.links, found.counts, from, now);
                 } else {
-                    self.admit(fact, found.links, found.counts, Some(&item), now);
+                    self.admit(fact, found.links, found.counts, Some(from), now);
                 }
             }
             End::Found(_) => {}

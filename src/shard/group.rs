@@ -117,6 +117,7 @@ impl Shard {
         Some(Next::Start(Box::new(Work {
             host: id,
             what: What::Address(url),
+            cookie: None,
             way: Way::Any,
             gap_us: None,
             too_early: false,

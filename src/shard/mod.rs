@@ -26,13 +26,14 @@ use host::{Access, Host, Mood, ROBOTS_PRECLUDED, ROBOTS_UNREACHABLE};
 pub use host::{HostRow, ROBOTS_LIFE, Retired, StoredAccess};
 
 use crate::clock::Time;
+use crate::cookies::Jar;
 use crate::frontier::ready::Ready;
 use crate::frontier::{HostId, Item, Path, Place};
 use crate::politeness::{self, GlobalPace, Patience};
 use crate::scope::Sitemaps;
 use crate::seen::SeenSet;
 use crate::stats::Settled;
-use crate::url::Scheme;
+use crate::url::{CrawlUrl, Scheme};
 
 /// Items of all queues kept in memory, at most (about 300 bytes each).
 pub const WINDOW_ITEMS: usize = 100_000;
@@ -131,6 +132,8 @@ pub struct Shard {
     /// Hosts that stand in the lines of their addresses.
     in_lines: usize,
     new_flags: Vec<bool>,
+    /// The cookies, if they are kept.
+    jar: Option<Jar>,
     /// URLs admitted from sitemaps so far.
     listed: u64,
 }
@@ -162,7 +165,13 @@ impl Shard {
             in_lines: 0,
             new_flags: Vec::new(),
             listed: 0,
+            jar: None,
         }
+    }
+
+    /// Keeps and sends cookies from now on, beginning with these.
+    pub fn keep_cookies(&mut self, jar: Jar) {
+        self.jar = Some(jar);
     }
 
     /// Takes in how many URLs earlier runs admitted from sitemaps.
@@ -408,13 +417,21 @@ impl Shard {
         } else {
             (Way::Any, false)
         };
-        Some(Next::Start(Box::new(Work {
+        let mut work = Work {
             host: id,
             what,
             way,
+            cookie: None,
             gap_us,
             too_early: too_early || too_early_for_others,
-        })))
+        };
+        work.cookie = self.cookie(work.url(), now);
+        Some(Next::Start(Box::new(work)))
+    }
+
+    /// The `Cookie` header of a request.
+    fn cookie(&self, url: &CrawlUrl, now: Time) -> Option<String> {
+        self.jar.as_ref()?.header(url, now)
     }
 
     fn delay(&mut self, id: HostId) -> Duration {

@@ -5,6 +5,7 @@
 //! A property test holds the two ways equal.
 
 use super::canonical::Parts;
+use super::identity::Identity;
 use super::normalize::{CrawlUrl, Scheme, host_start};
 use super::whatwg::Parsed;
 
@@ -32,7 +33,7 @@ impl Base {
     pub fn of(page: &CrawlUrl, base_href: Option<&str>) -> Self {
         let own = Base::page(page);
         let Some(raw) = base_href else { return own };
-        if let Ok(url) = CrawlUrl::join(&own, raw, &super::Identity::default()) {
+        if let Ok(url) = CrawlUrl::join(&own, raw, &Identity::default()) {
             return Base::page(&url);
         }
         match Parsed::parse(raw, Some(&own.parsed)) {
@@ -58,8 +59,17 @@ impl Base {
     }
 
     /// The address of a link that needs no parser; `None` sends it there.
-    pub(super) fn join_plain(&self, raw: &str) -> Option<CrawlUrl> {
-        self.plain.as_ref()?.join(raw)
+    pub(super) fn join_plain(&self, raw: &str, identity: &Identity) -> Option<CrawlUrl> {
+        let plain = self.plain.as_ref()?;
+        if !identity.rules.any() {
+            return plain.join(raw);
+        }
+        if identity.rules.keep_hashbang && memchr::memmem::find(raw.as_bytes(), b"#!").is_some() {
+            return None;
+        }
+        let mut url = plain.join(raw)?;
+        url.fold(None, identity);
+        Some(url)
     }
 }
 
@@ -203,7 +213,7 @@ fn plain_len(tail: &str, colon_is_plain: bool) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::url::{Identity, Reject};
+    use crate::url::Reject;
     use proptest::prelude::*;
 
     fn page(raw: &str) -> CrawlUrl {
@@ -279,7 +289,7 @@ mod tests {
             "../../../c#d",
             "../",
         ] {
-            assert!(base.join_plain(plain).is_some(), "{plain}");
+            assert!(base.join_plain(plain, &Identity::default()).is_some(), "{plain}");
         }
         for other in [
             "",
@@ -296,7 +306,7 @@ mod tests {
             "http://h:80/",
             "http://hh/",
         ] {
-            assert!(base.join_plain(other).is_none(), "{other}");
+            assert!(base.join_plain(other, &Identity::default()).is_none(), "{other}");
         }
     }
 
@@ -320,7 +330,7 @@ mod tests {
             let raw = pieces.concat();
             let base = Base::of(&page(at), None);
             let by_parser = Parsed::parse(&raw, Some(&base.parsed)).ok().map(|mut parsed| { parsed.strip(); parsed.into_href() });
-            if let Some(url) = base.join_plain(&raw) {
+            if let Some(url) = base.join_plain(&raw, &Identity::default()) {
                 prop_assert_eq!(Some(url.href()), by_parser.as_deref(), "{:?}", raw);
                 prop_assert_eq!(url.clone(), page(url.href()));
             }

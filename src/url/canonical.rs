@@ -1,4 +1,5 @@
-//! The identity of an address: the spelling that all spellings of one page share.
+//! The identity of an address under the default rules: the spelling that all spellings of one page share. What a user
+//! can switch on besides stands in `rules.rs`.
 //!
 //! On top of what the URL Standard's parser already does (case of scheme and host, default port, empty path, dot
 //! segments, A-labels, numbers as IPv4 addresses) these rules apply, and no others:
@@ -70,8 +71,15 @@ fn settle_escape(out: &mut Vec<u8>, floor: usize) {
     }
 }
 
+/// A piece of an address with its unreserved octets decoded and its other escapes in upper case.
+pub(super) fn decoded(text: &str) -> String {
+    let mut out = Vec::with_capacity(text.len());
+    push_decoded(&mut out, text.as_bytes());
+    String::from_utf8_lossy(&out).into_owned()
+}
+
 /// Decoding `%%32e` can bring a dot segment to light that the parser could not see.
-fn without_dot_segments(identity: String, path_start: usize) -> String {
+pub(super) fn without_dot_segments(identity: String, path_start: usize) -> String {
     let path = identity.get(path_start..).unwrap_or_default();
     let path = path.split('?').next().unwrap_or_default();
     if !path.split('/').any(|segment| matches!(segment, "." | "..")) {

@@ -6,6 +6,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::base::Base;
 use super::canonical::{self, Parts};
+use super::identity::Identity;
+use super::rules;
+use super::suffix;
 use super::whatwg::Parsed;
 
 /// The longest address that is crawled, in bytes of its parsed form.
@@ -69,26 +72,17 @@ pub enum Reject {
     Scheme(String),
 }
 
-/// The rules of identity. Their `version` is stored with the job; a resumed crawl refuses to change them silently.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Identity {
-    /// Version of the rules in `canonical.rs`.
-    pub version: u32,
-}
-
-impl Default for Identity {
-    fn default() -> Self {
-        Self { version: 1 }
-    }
-}
-
 /// An address that can be crawled.
 ///
-/// 64 bytes and its text; a second text only where the identity is spelled otherwise than the address.
+/// 80 bytes and its text; a second text only where the identity is spelled otherwise than the address, a third where the
+/// optional rules change that further.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CrawlUrl {
     href: String,
-    canonical: Option<Box<str>>,
+    /// Under the default rules, if that differs from `href`.
+    standard: Option<Box<str>>,
+    /// Under the optional rules too, if that differs from `standard`.
+    folded: Option<Box<str>>,
     // offsets into `href`; MAX_URL_BYTES fits into 16 bits
     host_end: u16,
     path_start: u16,
@@ -102,33 +96,33 @@ impl CrawlUrl {
     ///
     /// # Errors
     /// [`Reject`] says why the text is not one.
-    pub fn parse(raw: &str, _identity: &Identity) -> Result<Self, Reject> {
-        // version 1 of the rules has no switches
+    pub fn parse(raw: &str, identity: &Identity) -> Result<Self, Reject> {
         let raw = without_line_separators(raw);
         reject_unread(raw)?;
-        Self::from_parsed(Parsed::parse(raw, None).map_err(malformed)?)
+        Self::from_parsed(Parsed::parse(raw, None).map_err(malformed)?, identity)
     }
 
     /// Parses an address of a page, absolute or relative.
     ///
     /// # Errors
     /// [`Reject`] says why the text is not one.
-    pub fn join(base: &Base, raw: &str, _identity: &Identity) -> Result<Self, Reject> {
-        if let Some(url) = base.join_plain(raw) {
+    pub fn join(base: &Base, raw: &str, identity: &Identity) -> Result<Self, Reject> {
+        if let Some(url) = base.join_plain(raw, identity) {
             return Ok(url);
         }
         let raw = without_line_separators(raw);
         reject_unread(raw)?;
-        Self::from_parsed(Parsed::parse(raw, Some(base.parsed())).map_err(malformed)?)
+        Self::from_parsed(Parsed::parse(raw, Some(base.parsed())).map_err(malformed)?, identity)
     }
 
-    fn from_parsed(mut parsed: Parsed) -> Result<Self, Reject> {
+    fn from_parsed(mut parsed: Parsed, identity: &Identity) -> Result<Self, Reject> {
         let Some(scheme) = Scheme::of(parsed.scheme()) else {
             return Err(Reject::Scheme(shortened(parsed.scheme())));
         };
         if !parsed.has_host() {
             return Err(Reject::Malformed("empty host".to_owned()));
         }
+        let fragment = identity.rules.keep_hashbang.then(|| parsed.fragment()).flatten();
         parsed.strip();
         let port = parsed.port();
         let href = parsed.into_href();
@@ -147,10 +141,19 @@ impl CrawlUrl {
             authority.len()
         };
         let port = port.unwrap_or(scheme.default_port());
-        Self::assemble(href, scheme, port, host_start + host_len, path_start)
+        let mut url = Self::assemble(href, scheme, port, host_start + host_len, path_start)?;
+        url.fold(fragment.as_deref(), identity);
+        Ok(url)
     }
 
-    /// Makes the value from a serialized address and the places of its parts.
+    /// Applies the rules that are switched on.
+    pub(super) fn fold(&mut self, fragment: Option<&str>, identity: &Identity) {
+        if identity.rules.any() {
+            self.folded = rules::apply(self.standard(), fragment, &identity.rules).map(String::into_boxed_str);
+        }
+    }
+
+    /// Makes the value from a serialized address and the places of its parts; the default rules alone are applied.
     pub(super) fn assemble(
         href: String,
         scheme: Scheme,
@@ -168,9 +171,10 @@ impl CrawlUrl {
             host_end,
             path_start,
         };
-        let canonical = canonical::of(&href, parts).map(String::into_boxed_str);
+        let standard = canonical::of(&href, parts).map(String::into_boxed_str);
         Ok(Self {
-            canonical,
+            standard,
+            folded: None,
             host_end: offset(host_end),
             path_start: offset(path_start),
             path_end: offset(path_end),
@@ -186,10 +190,17 @@ impl CrawlUrl {
         &self.href
     }
 
-    /// The identity: what two spellings of one page share.
+    /// The identity: what two spellings of one page share. Nothing is fetched by it.
     #[must_use]
     pub fn canonical(&self) -> &str {
-        self.canonical.as_deref().unwrap_or(&self.href)
+        self.folded.as_deref().unwrap_or_else(|| self.standard())
+    }
+
+    /// The identity under the default rules alone: what scope and queues go by. Folding `/docs/` to `/docs` must not
+    /// widen a scope, nor `www.` share one robots.txt among two hosts.
+    #[must_use]
+    pub fn standard(&self) -> &str {
+        self.standard.as_deref().unwrap_or(&self.href)
     }
 
     /// `http` or `https`.
@@ -214,7 +225,7 @@ impl CrawlUrl {
     /// `http://h/` and `https://h/` share one key: they are one machine's patience.
     #[must_use]
     pub fn host_key(&self) -> &str {
-        let identity = self.canonical();
+        let identity = self.standard();
         let from_host = identity.get(host_start(self.scheme)..).unwrap_or_default();
         from_host.split('/').next().unwrap_or_default()
     }
@@ -237,16 +248,17 @@ impl CrawlUrl {
         self.part(usize::from(self.path_start), self.path_end)
     }
 
-    /// The origin's `/robots.txt`.
+    /// The origin's `/robots.txt`, whose identity follows the default rules.
     #[must_use]
     pub fn robots_txt(&self) -> CrawlUrl {
         const ROBOTS_TXT: &str = "/robots.txt";
         let keep = |text: &str, end: usize| text.get(..end).map(|origin| format!("{origin}{ROBOTS_TXT}"));
         let href = format!("{}{ROBOTS_TXT}", self.origin());
         let key_end = host_start(self.scheme) + self.host_key().len();
-        let canonical = keep(self.canonical(), key_end).filter(|identity| *identity != href);
+        let standard = keep(self.standard(), key_end).filter(|identity| *identity != href);
         Self {
-            canonical: canonical.map(String::into_boxed_str),
+            standard: standard.map(String::into_boxed_str),
+            folded: None,
             path_end: offset(href.len()),
             href,
             ..*self
@@ -257,14 +269,7 @@ impl CrawlUrl {
     /// single labels, public suffixes). Without the dot that may end a host.
     #[must_use]
     pub fn registrable_domain(&self) -> &str {
-        let host = self.host();
-        let name = host.strip_suffix('.').unwrap_or(host);
-        let is_address = name.starts_with('[') || name.rsplit('.').next().is_some_and(starts_with_digit);
-        if is_address {
-            name
-        } else {
-            psl::domain_str(name).unwrap_or(name)
-        }
+        suffix::registrable_domain(self.host())
     }
 
     fn part(&self, start: usize, end: u16) -> &str {
@@ -301,12 +306,6 @@ pub(super) fn host_start(scheme: Scheme) -> usize {
 fn offset(at: usize) -> u16 {
     // an address is at most MAX_URL_BYTES long; a robots.txt is as long as its origin and 11 bytes more
     u16::try_from(at).unwrap_or(u16::MAX)
-}
-
-/// In a host that is a domain, a last label that starts with a digit would have made it an IPv4 address or invalid,
-/// except for labels such as `1a`, which no public suffix has.
-fn starts_with_digit(label: &str) -> bool {
-    label.starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// Drops the line and paragraph separators of Unicode around an address. They come from pasting; the standard would

@@ -58,6 +58,11 @@ impl Parsed {
         self.url.host_str().is_some_and(|host| !host.is_empty())
     }
 
+    /// The fragment, without its `#`.
+    pub(super) fn fragment(&self) -> Option<String> {
+        self.url.fragment().map(str::to_owned)
+    }
+
     /// Drops what is never sent: the fragment and the user information.
     pub(super) fn strip(&mut self) {
         self.url.set_fragment(None);

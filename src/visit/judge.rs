@@ -89,7 +89,11 @@ impl Judge {
                 continue;
             }
             // the first `#` starts the fragment wherever it stands (URL Standard, section 4.4), and no fragment is sent
-            let text = link.raw.split_once('#').map_or(link.raw.as_ref(), |(text, _)| text);
+            let text = match link.raw.split_once('#') {
+                Some((_, fragment)) if self.identity.rules.keep_hashbang && fragment.starts_with('!') => &link.raw,
+                Some((text, _)) => text,
+                None => &link.raw,
+            };
             if !texts.insert((text, link.kind)) {
                 judged.counts.seen += 1;
                 continue;

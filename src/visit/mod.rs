@@ -52,6 +52,8 @@ pub struct Settings {
     pub agent: String,
     /// Fields for pages.jsonl.
     pub fields: Option<Fields>,
+    /// Hand the cookies of answers to the shard.
+    pub cookies: bool,
 }
 
 /// A finished visit.
@@ -100,6 +102,7 @@ pub async fn visit<F: Fetcher>(
             url: work.url().clone(),
             via,
             to: work.way.address(),
+            cookie: work.cookie.clone(),
         })
         .await;
     let took = began.elapsed();
@@ -271,6 +274,7 @@ impl Read {
                     listed: reading.listed,
                     text_cut: reading.text_cut,
                     robots: reading.robots,
+                    set_cookies: reading.set_cookies,
                     ..Done::new(work, reading.end, at)
                 },
                 members: reading.members,
@@ -280,6 +284,15 @@ impl Read {
             },
         }
     }
+}
+
+/// The `Set-Cookie` headers of an answer. One that is not UTF-8 is left out: it could not be sent back as it came.
+fn set_cookies(response: &Response) -> Vec<String> {
+    let lines = response.header_all("set-cookie");
+    lines
+        .filter_map(|line| std::str::from_utf8(line).ok())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Runs what reads bytes that a stranger sent. Should it ever panic, one page is lost and named, and the crawl goes on.
@@ -297,6 +310,7 @@ struct Reading {
     listed: bool,
     text_cut: bool,
     robots: Option<RobotsBody>,
+    set_cookies: Vec<String>,
     page: Option<String>,
     address: String,
 }
@@ -384,6 +398,11 @@ fn read(work: &Work, response: &Response, at: Time, settings: &Settings, size: S
         listed: page.sitemap.is_some(),
         text_cut,
         robots,
+        set_cookies: if settings.cookies {
+            set_cookies(response)
+        } else {
+            Vec::new()
+        },
         page: page.fields.filter(|_| !left_out),
         address,
     }))

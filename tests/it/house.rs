@@ -11,7 +11,16 @@ const LAYERS: [&[&str]; 7] = [
     // words
     &["clock", "disk", "hash", "stats"],
     // addresses, and the judges that look at one thing at a time
-    &["url", "seeds", "scope", "robots", "politeness", "seen", "extract"],
+    &[
+        "url",
+        "seeds",
+        "scope",
+        "robots",
+        "politeness",
+        "cookies",
+        "seen",
+        "extract",
+    ],
     // what is next: the doors to the outside and the queues
     &["fetch", "archive", "store", "frontier"],
     // the owner of a set of hosts

@@ -14,6 +14,7 @@ mod archive; // records and index, judged by the tools of the trade
 mod cases; // what other crawlers stumbled over, played by the byte
 mod cli; // messages, exit codes and files of the command line
 mod conformance; // shared cases of other crawlers and the standards
+mod cookies; // kept with the job, sent to their own site alone
 mod crawl; // whole crawls, behaviour by behaviour
 mod damage; // jobs that were broken from outside
 mod demo; // the demo, as a newcomer runs it
@@ -22,6 +23,7 @@ mod extract; // links, equal to a DOM parser's
 mod fetch; // one request, every way it can go wrong
 mod fuzz; // bytes that nobody foresaw, at every entrance
 mod house; // who may import whom
+mod identity; // what counts as one page
 mod large; // bodies that memory must not hold
 mod kill; // kill -9, again and again
 mod pace; // how gently hosts are asked

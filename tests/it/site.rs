@@ -28,6 +28,8 @@ pub(crate) struct Asked {
     pub(crate) path: String,
     /// How often this path of this host was asked for before.
     pub(crate) before: usize,
+    /// The cookies that came with it.
+    pub(crate) cookie: String,
 }
 
 /// One step of an answer that is written byte by byte.
@@ -337,6 +339,7 @@ fn converse(mut stream: TcpStream, host: usize, shared: &Shared) -> io::Result<(
     stream.set_nodelay(true)?;
     let mut buffer = Vec::new();
     while let Some((path, headers)) = read_request(&mut stream, &mut buffer)? {
+        let cookie = headers.get("cookie").cloned().unwrap_or_default();
         let number = arrived(shared, host, &path, headers);
         let before = {
             let mut asked = shared.asked.lock().unwrap();
@@ -344,7 +347,12 @@ fn converse(mut stream: TcpStream, host: usize, shared: &Shared) -> io::Result<(
             *count += 1;
             *count - 1
         };
-        let answer = (shared.page)(&Asked { host, path, before });
+        let answer = (shared.page)(&Asked {
+            host,
+            path,
+            before,
+            cookie,
+        });
         let closes = answer.script.is_some();
         let written = write_steps(&mut stream, answer.into_steps(), shared, number);
         if written.is_err() {

@@ -30,6 +30,9 @@ use crawler::store::{Batch, MemoryStore, Row, Store, Table};
 use crawler::url::{CrawlUrl, Identity};
 use tokio::sync::{Notify, watch};
 
+/// Sent by the pages of hosts that ask for a cookie, and by nothing else.
+const LOG_IN: u16 = 303;
+
 /// A small generator, so that a schedule is one number.
 #[derive(Clone)]
 struct Dice(u64);
@@ -58,6 +61,7 @@ const LARGE: usize = 300_000;
 
 /// Pages `0..pages` spread over hosts; links, statuses and robots.txt follow from the numbers.
 #[derive(Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a trait of its own")]
 struct Web {
     seed: u64,
     pages: u64,
@@ -70,6 +74,8 @@ struct Web {
     factor: u32,
     /// `--delay-per-address`; the hosts with even numbers share an address.
     per_address: bool,
+    /// A page answers who has no cookie of its host with one, and with a redirect to itself.
+    members: bool,
     /// Pages behind the others to which nothing leads but the sitemaps that each robots.txt names.
     orphans: u64,
     /// Room for bodies in memory, bytes. If there is none, some pages are large too.
@@ -193,7 +199,7 @@ impl Web {
         self.anchor + self.started.elapsed()
     }
 
-    fn answer(&self, url: &CrawlUrl) -> (u16, Vec<(String, Vec<u8>)>, String) {
+    fn answer(&self, url: &CrawlUrl, cookie: Option<&str>) -> (u16, Vec<(String, Vec<u8>)>, String) {
         let html = vec![("content-type".to_owned(), b"text/html".to_vec())];
         let moved_to = match url.host() {
             "h0.test" if self.moved => Some("http://moved.test/h0/robots.txt"),
@@ -239,6 +245,13 @@ impl Web {
                 .unwrap();
             let lines: Vec<String> = self.mapped(number).map(|page| self.url(page)).collect();
             return (200, Vec::new(), lines.join("\n"));
+        }
+        if self.members && cookie != Some("member=1") {
+            let headers = vec![
+                ("location".to_owned(), url.href().into()),
+                ("set-cookie".to_owned(), b"member=1; Path=/; Max-Age=99999".to_vec()),
+            ];
+            return (LOG_IN, headers, String::new());
         }
         let page: u64 = url.path().trim_start_matches("/p").parse().unwrap_or(0);
         if Self::is_shy(page) {
@@ -299,7 +312,7 @@ impl Fetcher for Web {
             });
         }
         self.log.lock().unwrap()[number].answered = true;
-        let (status, headers, body) = self.answer(&url);
+        let (status, headers, body) = self.answer(&url, request.cookie.as_deref());
         let mut head = format!("HTTP/1.1 {status} X\r\n").into_bytes();
         for (name, value) in &headers {
             head.extend([name.as_bytes(), b": ", value, b"\r\n"].concat());
@@ -494,11 +507,14 @@ fn plan(dice: &mut Dice, seeds: &[&str]) -> Plan {
             max_sitemap_urls: u64::MAX,
         },
         concurrency: usize::try_from(1 + dice.below(8)).unwrap(),
+        identity: identity.clone(),
         seeds: seeds
             .iter()
             .map(|seed| CrawlUrl::parse(seed, &identity).unwrap())
             .collect(),
         scope: Scope::new(ScopeKind::Any, &[], &[], None).unwrap(),
+        keep_cookies: true,
+        cookies: None,
         requisites: true,
         obey_nofollow: false,
         obey_noindex: false,
@@ -593,8 +609,9 @@ fn run(plan: Plan, web: &Web, disk: Memory, store: MemoryStore, start: Time, dea
     }
 }
 
-fn archived(disk: &Memory) -> Vec<String> {
-    let mut urls = Vec::new();
+/// What is archived: pages, and the redirects that set a cookie.
+fn archived(disk: &Memory) -> (Vec<String>, Vec<String>) {
+    let (mut urls, mut log_ins) = (Vec::new(), Vec::new());
     for name in disk.list("archive").unwrap() {
         assert!(name.strip_suffix(".open").is_none(), "{name} is not closed");
         let bytes = disk.bytes(&format!("archive/{name}")).unwrap();
@@ -602,11 +619,13 @@ fn archived(disk: &Memory) -> Vec<String> {
             let record = record.unwrap_or_else(|damage| panic!("{name}: {damage:?}"));
             assert!(record.wrong_digests().is_empty(), "{name}: digests");
             if matches!(record.kind(), "response" | "revisit") {
-                urls.push(record.header("WARC-Target-URI").unwrap().to_owned());
+                let url = record.header("WARC-Target-URI").unwrap().to_owned();
+                let is_log_in = record.block.starts_with(format!("HTTP/1.1 {LOG_IN}").as_bytes());
+                if is_log_in { &mut log_ins } else { &mut urls }.push(url);
             }
         }
     }
-    urls
+    (urls, log_ins)
 }
 
 /// The smallest room between requests, as the web saw it, against what each host was owed: one at a time from end to
@@ -679,6 +698,7 @@ fn play(schedule: u64) -> usize {
         lost: false,
         factor: 0,
         per_address: false,
+        members: false,
         orphans: dice.below(3) * 4,
         room: if schedule % 8 == 5 { 0 } else { BODIES_IN_MEMORY },
         spool: None,
@@ -706,6 +726,8 @@ fn play(schedule: u64) -> usize {
     // an answer takes 1 to 31 ms here
     web.factor = if dice.below(2) == 0 { 0 } else { 9 };
     web.per_address = dice.below(2) == 0;
+    // by dice of its own; not with look-ups that fail, because a redirect more meets more of them
+    web.members = !web.per_address && Dice(schedule ^ 0x6D65_6D62).below(2) == 0;
     loop {
         let mut plan = plan(&mut dice.clone(), &["http://h0.test/p0"]);
         (plan.concurrency, plan.seen_size, plan.checkpoint_every) = (concurrency, seen_size, every);
@@ -741,7 +763,7 @@ fn play(schedule: u64) -> usize {
         }
         deaths += 1;
     }
-    let urls = archived(&disk);
+    let (urls, log_ins) = archived(&disk);
     let pages: Vec<&String> = urls.iter().filter(|url| !url.ends_with("/robots.txt")).collect();
     let once: BTreeSet<String> = pages.iter().map(|url| (*url).clone()).collect();
     let reachable = web.reachable();
@@ -752,6 +774,13 @@ fn play(schedule: u64) -> usize {
         "{context}: missing {missing:?}, extra {extra:?}"
     );
     assert_eq!(pages.len(), once.len(), "{context}: a page is archived twice");
+    // a host's cookie is durable with the answer that set it: whatever was killed, nobody is asked for it twice
+    let hosts: BTreeSet<&str> = log_ins.iter().map(|url| url.rsplit_once('/').unwrap().0).collect();
+    assert!(
+        per_host > 1 || hosts.len() == log_ins.len(),
+        "{context}: a cookie was lost: {log_ins:?}"
+    );
+    assert_eq!(hosts.is_empty(), !web.members || reachable.is_empty(), "{context}");
     check_politeness(&web.log.lock().unwrap(), per_host, web.factor, &context);
     if web.per_address {
         check_addresses(&web.log.lock().unwrap(), per_host, web.factor, &context);

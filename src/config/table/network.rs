@@ -1,9 +1,9 @@
 //! Settings: connections and their bounds.
 
-use super::{MAX_HOST_FAILURES, MAX_RETRIES, one, put};
+use super::{MAX_HOST_FAILURES, MAX_RETRIES, one, put, show_yes_no};
 use crate::config::checks::{address, each, some_duration, some_size};
 use crate::config::setting::{BLANK, Setting, Shape};
-use crate::config::value::{resolve, show_duration, show_resolve, show_size, size, whole};
+use crate::config::value::{resolve, show_duration, show_resolve, show_size, size, whole, yes_no};
 
 pub(super) const SETTINGS: &[Setting] = &[
     Setting {
@@ -58,6 +58,25 @@ pub(super) const SETTINGS: &[Setting] = &[
         help: "Largest body, received or decoded; the rest is cut",
         read: |c, v| put(&mut c.max_body, some_size(one(v))),
         show: |c| vec![show_size(c.max_body)],
+        ..BLANK
+    },
+    Setting {
+        key: "keep_cookies",
+        shape: Shape::Switch,
+        name: "yes|no",
+        help: "Keep the cookies that sites set, with the job, and send each site its own",
+        read: |c, v| put(&mut c.keep_cookies, yes_no(one(v))),
+        show: |c| show_yes_no(c.keep_cookies),
+        ..BLANK
+    },
+    Setting {
+        key: "cookies",
+        shape: Shape::Text,
+        name: "FILE",
+        help: "Begin with the cookies of this cookies.txt, and keep cookies",
+        example: &["cookies.txt"],
+        read: |c, v| put(&mut c.cookies, Ok(Some(one(v).into()))),
+        show: |c| c.cookies.iter().map(|path| path.display().to_string()).collect(),
         ..BLANK
     },
     Setting {

@@ -2,7 +2,9 @@
 
 use hyper::ext::ReasonPhrase;
 use reqwest::Url;
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING, FROM, HOST, HeaderMap, HeaderName, HeaderValue, REFERER, USER_AGENT};
+use reqwest::header::{
+    ACCEPT, ACCEPT_ENCODING, COOKIE, FROM, HOST, HeaderMap, HeaderName, HeaderValue, REFERER, USER_AGENT,
+};
 
 use super::HttpSettings;
 
@@ -59,7 +61,7 @@ impl RequestHead {
     }
 
     /// The headers of one request in the order they are sent, `Host` first.
-    pub(super) fn headers(&self, url: &Url, via: Option<&str>) -> HeaderMap {
+    pub(super) fn headers(&self, url: &Url, via: Option<&str>, cookie: Option<&str>) -> HeaderMap {
         let mut headers = HeaderMap::with_capacity(self.common.len() + 2);
         let host = url.host_str().unwrap_or_default();
         let authority = url
@@ -73,6 +75,9 @@ impl RequestHead {
         }
         if let Some(value) = via.and_then(|via| referer(url, via)) {
             headers.entry(REFERER).or_insert(value);
+        }
+        if let Some(value) = cookie.and_then(|cookie| HeaderValue::from_bytes(cookie.as_bytes()).ok()) {
+            headers.entry(COOKIE).or_insert(value);
         }
         headers
     }

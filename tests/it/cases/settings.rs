@@ -184,7 +184,12 @@ fn flag(name: &str, value: impl std::fmt::Display) -> Vec<String> {
 }
 
 fn switch(name: &str, value: &Value) -> Vec<String> {
-    if *value == true { flag(name, "yes") } else { Vec::new() }
+    // one word: of a switch the value is optional and never the next word
+    if *value == true {
+        vec![format!("{name}=yes")]
+    } else {
+        Vec::new()
+    }
 }
 
 fn each(values: &Value, say: impl Fn(&str) -> Vec<String>) -> Vec<String> {

@@ -1,0 +1,88 @@
+//! What a run takes over from the store: the job's constants, its cookies, and the shard with filter and hosts.
+
+use super::drive::Clock;
+use super::{CrawlError, Plan};
+use crate::checkpoint;
+use crate::cookies::Jar;
+use crate::disk::Disk;
+use crate::hash::HashKey;
+use crate::ledger::{self, Found, JobRow};
+use crate::shard::Shard;
+use crate::store::Store;
+use crate::url::Identity;
+
+/// The job's cookies, if this run keeps cookies.
+pub(super) fn jar(plan: &Plan, store: &dyn Store) -> Result<Option<Jar>, CrawlError> {
+    if !plan.keep_cookies {
+        return Ok(None);
+    }
+    let jar = ledger::cookies(store);
+    jar.map(Some)
+        .map_err(|error| CrawlError::State(format!("state/store: {error}; start over beside it with --fresh")))
+}
+
+/// The job's constants; a job keeps its rules of identity.
+pub(super) fn job_row(found: &Found, identity: &Identity) -> Result<JobRow, CrawlError> {
+    match &found.job {
+        Some(job) if job.identity.version != identity.version => Err(CrawlError::State(format!(
+            "the job was made with version {} of the rules that tell two URLs apart, this program has version {}; \
+             finish it with the program that began it, or start over beside it with --fresh",
+            job.identity.version, identity.version
+        ))),
+        Some(job) if job.identity.rules != identity.rules => Err(CrawlError::Usage(format!(
+            "the job was begun with other rules for what counts as one page ({}; now: {}): its seen-set and this run \
+             would not agree; go on with the settings of the job, or start over beside it with --fresh",
+            job.identity.rules, identity.rules
+        ))),
+        Some(job) => Ok(job.clone()),
+        None => {
+            let key = HashKey::random().map_err(|error| CrawlError::Other(format!("no random key: {error}")))?;
+            Ok(JobRow {
+                key,
+                identity: identity.clone(),
+            })
+        }
+    }
+}
+
+/// The shard as the store has it: the filter from its newest checkpoint and the log, the hosts, each held its delay.
+pub(super) fn shard(
+    plan: &Plan,
+    found: &Found,
+    job: &JobRow,
+    store: &dyn Store,
+    disk: &dyn Disk,
+    clock: Clock,
+    resumed: bool,
+) -> Result<Shard, CrawlError> {
+    let admitted = found.tail.admitted / crate::hash::Fingerprint::BYTES as u64;
+    let state = |error: std::io::Error| {
+        CrawlError::State(format!(
+            "state: {error}; nothing was changed; start over beside it with --fresh"
+        ))
+    };
+    let restored = checkpoint::restore(disk, job.key, job.identity.stamp(), plan.seen, plan.seen_size, admitted);
+    let restored = restored.map_err(|error| match error.kind() {
+        std::io::ErrorKind::InvalidInput | std::io::ErrorKind::OutOfMemory => CrawlError::Usage(format!(
+            "no filter for --capacity {} at --fp-rate {}: {error}",
+            plan.seen_size.0, plan.seen_size.1
+        )),
+        _ => state(error),
+    })?;
+    for note in restored.notes {
+        tracing::warn!("{note}");
+    }
+    if resumed {
+        let capacity = restored.seen.account().capacity;
+        tracing::info!(
+            capacity,
+            "the job's own filter goes on; --capacity and --fp-rate are for new jobs"
+        );
+    }
+    let now = clock.now();
+    let hold_until = if resumed { now + plan.shard.patience.delay } else { now };
+    let mut shard = Shard::new(plan.shard.clone(), restored.seen, found.tail.next_sequence, hold_until);
+    shard.load_listed(found.listed);
+    ledger::hosts(store, |row, has_rows| shard.load_host(row, has_rows, now)).map_err(state)?;
+    Ok(shard)
+}
