@@ -102,6 +102,16 @@ pub struct Config {
     pub min_rate: u64,
     /// Cap on a body as received and as decoded, bytes.
     pub max_body: u64,
+    /// A proxy for all requests, perhaps with a password in it.
+    pub proxy: Option<String>,
+    /// Further request headers: name and value.
+    pub header: Vec<(String, String)>,
+    /// User and password for hosts.
+    pub auth: Vec<crate::fetch::http::Auth>,
+    /// Speak HTTP/2 where a server offers it.
+    pub http2: bool,
+    /// Believe every certificate.
+    pub insecure_tls: bool,
     /// `--resolve HOST:PORT:ADDR`.
     pub resolve: Vec<(String, u16, SocketAddr)>,
     /// `--allow-address CIDR`.
@@ -168,6 +178,11 @@ impl Default for Config {
             timeout: Duration::from_secs(120),
             min_rate: 64,
             max_body: 100 << 20,
+            proxy: None,
+            header: Vec::new(),
+            auth: Vec::new(),
+            http2: true,
+            insecure_tls: false,
             resolve: Vec::new(),
             allow_address: Vec::new(),
             capacity: 10_000_000,

@@ -109,6 +109,7 @@ pub async fn visit<F: Fetcher>(
             url: work.url().clone(),
             via,
             to: work.way.address(),
+            cookie: None,
         })
         .await;
     let took = began.elapsed();
@@ -389,6 +390,7 @@ fn read(work: &Work, response: &Response, at: Time, settings: &Settings, size: S
     };
     let address = work.url().href().to_owned();
     let mut annotations = tries(path_of(work));
+    annotations.extend(response.protocols.contains(&"h2").then(|| "h2".to_owned()));
     annotations.extend(response.truncated.map(|why| annotation(why).to_owned()));
     annotations.extend(decoded.fault.map(|fault| format!("decode:{}", word(fault))));
     annotations.extend(text_cut.then(|| "extract:limit".to_owned()));
