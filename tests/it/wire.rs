@@ -278,7 +278,10 @@ async fn no_two_requests_share_a_connection_at_a_time() {
     let url = server.url("/");
     for _ in 0..2 {
         let all = futures_util::future::join_all((0..4).map(|_| web.fetch_href(&url, None))).await;
-        assert!(all.iter().all(|outcome| outcome.as_ref().unwrap().body.bytes().unwrap() == "x"));
+        assert!(
+            all.iter()
+                .all(|outcome| outcome.as_ref().unwrap().body.bytes().unwrap() == "x")
+        );
         tokio::time::sleep(Duration::from_millis(20)).await;
         assert_eq!(server.open_connections(), 2, "two are kept");
     }
@@ -380,7 +383,10 @@ async fn a_login_is_sent_to_its_host_alone_and_kept_out_of_the_archive() {
         assert!(seen.contains("\r\nCookie: jar=1\r\n"), "{seen}");
         let record = text(&response.request_head);
         assert_eq!(record.contains("\r\nAuthorization: [redacted]\r\n"), sent, "{record}");
-        assert!(!record.contains("bWU6") && record.contains("\r\nCookie: jar=1\r\n"), "{record}");
+        assert!(
+            !record.contains("bWU6") && record.contains("\r\nCookie: jar=1\r\n"),
+            "{record}"
+        );
     }
     assert!(!format!("{web:?}").contains("secret"));
 }
