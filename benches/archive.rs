@@ -139,6 +139,8 @@ fn response(body: Vec<u8>, gzipped: bool) -> Response {
             User-Agent: Mozilla/5.0 (compatible; crawler/0.1; +https://example.com/bot)\r\nAccept: */*\r\n\
             Accept-Encoding: gzip, br, zstd, deflate\r\n\r\n"
             .to_vec(),
+        protocols: Vec::new(),
+        cipher: None,
         started: Time(1_796_000_000_123_456),
         took: Duration::from_millis(7),
     }

@@ -40,6 +40,7 @@ def field(row, name):
 
 
 seed("robots", "/a/b?c", "User-agent: *\nDisallow: /a*b$\nAllow: /a\nCrawl-delay: 2\nSitemap: http://a.test/s.xml\n")
+seed("answers", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;x\r\nhello\r\n0\r\nA: b\r", "\r\nHTTP/1.0 404\r\nContent-Length: 1\r\n\r\nx")
 text = b"<a href=x>y</a>" * 50
 raw = zlib.compressobj(9, zlib.DEFLATED, -15)
 for coding, body in [

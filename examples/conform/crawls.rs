@@ -287,6 +287,8 @@ impl Fetcher for Canned {
             truncated: None,
             remote: None,
             request_head: Vec::new(),
+            protocols: Vec::new(),
+            cipher: None,
             started: Time(0),
             took: Duration::ZERO,
         })

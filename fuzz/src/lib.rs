@@ -10,6 +10,7 @@ use crawler::config::load::load_text;
 use crawler::extract::directives::Directives;
 use crawler::extract::{self, charset, css, headers, mime, sitemap, srcset};
 use crawler::fetch::decode;
+use crawler::fetch::http::h1;
 use crawler::frontier::Item;
 use crawler::hash::{Fingerprint, HashKey};
 use crawler::politeness;
@@ -290,4 +291,19 @@ pub fn row(data: &[u8]) {
         let again = Item::from_row(&item.to_row(), &Identity::default());
         assert_eq!(again.map(|item| item.to_row()), Ok(item.to_row()));
     }
+}
+
+/// What came on an HTTP/1.1 connection.
+pub fn answers(data: &[u8]) {
+    let (found, rest) = h1::answers(data, DECODED);
+    let mut heads = 0;
+    for answer in &found {
+        assert!((100..1_000).contains(&answer.status));
+        assert!(answer.body.len() <= DECODED, "the cap is passed");
+        assert!(answer.head.len() <= h1::MAX_HEAD_BYTES && answer.headers.len() <= h1::MAX_HEADER_LINES);
+        assert!(answer.head.is_empty() || data.windows(answer.head.len()).any(|part| part == answer.head));
+        heads += answer.head.len();
+    }
+    assert!(heads <= data.len(), "heads out of nothing");
+    assert!(rest.is_none() || !data.is_empty());
 }

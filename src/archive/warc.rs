@@ -52,6 +52,8 @@ pub struct WarcInfo {
     pub from: Option<String>,
     /// `obey` or `ignore`.
     pub robots: String,
+    /// What is unusual about TLS, if anything.
+    pub tls: Option<String>,
     /// The job's name.
     pub is_part_of: String,
 }
@@ -68,6 +70,7 @@ pub fn warcinfo(info: &WarcInfo, filename: &str, date: Time) -> Vec<u8> {
     field(&mut block, "http-header-user-agent", &info.user_agent);
     optional(&mut block, "http-header-from", info.from.as_deref());
     field(&mut block, "robots", &info.robots);
+    optional(&mut block, "tls", info.tls.as_deref());
     field(&mut block, "isPartOf", &info.is_part_of);
 
     let mut header = opening("warcinfo", &urn(Uuid::new_v4()), &date.rfc3339(6));
@@ -130,6 +133,8 @@ pub struct Members {
     pub metadata: Vec<u8>,
     /// For the index and for a revisit.
     pub meta: ResponseMeta,
+    /// `WARC-Protocol` and `WARC-Cipher-Suite` lines of the exchange.
+    pub connection: String,
     /// Head of the response as in the record, from which a `revisit` is made.
     pub head: Vec<u8>,
     /// `WARC-Truncated`, if the body is not whole.
@@ -198,9 +203,16 @@ pub fn encode_as(
         payload_len: body.len(),
     };
 
+    let mut connection = String::new();
+    for protocol in &response.protocols {
+        field(&mut connection, "WARC-Protocol", protocol);
+    }
+    optional(&mut connection, "WARC-Cipher-Suite", response.cipher);
+
     let mut header = opening("response", &meta.record_id, &date);
     field(&mut header, "WARC-Target-URI", &meta.uri);
     optional(&mut header, "WARC-IP-Address", meta.ip.as_deref());
+    header.push_str(&connection);
     field(&mut header, "WARC-Payload-Digest", &meta.payload_digest());
     field(&mut header, "WARC-Block-Digest", &labelled(&block_sha1));
     optional(&mut header, "WARC-Truncated", response.truncated.map(Truncated::as_str));
@@ -220,6 +232,7 @@ pub fn encode_as(
     let mut header = opening("request", &request_id, &date);
     field(&mut header, "WARC-Target-URI", &meta.uri);
     optional(&mut header, "WARC-IP-Address", meta.ip.as_deref());
+    header.push_str(&connection);
     field(&mut header, "WARC-Concurrent-To", &meta.record_id);
     field(&mut header, "Content-Type", "application/http; msgtype=request");
     let request = whole(header, &response.request_head);
@@ -246,6 +259,7 @@ pub fn encode_as(
         request,
         metadata,
         meta,
+        connection,
         head,
         truncated: response.truncated,
     })
@@ -282,6 +296,7 @@ pub fn revisit(members: &Members, original: &Original) -> Vec<u8> {
     let mut header = opening("revisit", &meta.record_id, &meta.date.rfc3339(6));
     field(&mut header, "WARC-Target-URI", &meta.uri);
     optional(&mut header, "WARC-IP-Address", meta.ip.as_deref());
+    header.push_str(&members.connection);
     field(&mut header, "WARC-Profile", REVISIT_PROFILE);
     field(&mut header, "WARC-Refers-To", &original.record_id);
     field(&mut header, "WARC-Refers-To-Target-URI", &ascii(&original.uri));
@@ -442,6 +457,8 @@ mod tests {
             request_head: b"GET / HTTP/1.1\r\nHost: example.com\r\n\r\n".to_vec(),
             started: STARTED,
             took: Duration::from_millis(12),
+            protocols: Vec::new(),
+            cipher: None,
         }
     }
 

@@ -9,14 +9,19 @@ use super::load::{Given, Layer, Origin};
 use super::setting::{Setting, Shape};
 use super::table::{setting, settings};
 use crate::extract::fields::Field;
+use crate::fetch::http::Auth;
 
 /// Most `[[extract.field]]` of a file.
 pub(super) const MAX_FIELDS: usize = 1_000;
+
+/// Most `[[auth]]` of a file.
+pub(super) const MAX_AUTH: usize = 1_000;
 
 /// What a file says, and what is wrong with it.
 pub(super) struct Parsed {
     pub(super) layer: Layer,
     pub(super) fields: Vec<Field>,
+    pub(super) auth: Vec<Auth>,
     /// In the order of the file.
     pub(super) problems: Vec<String>,
 }
@@ -28,6 +33,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Parsed {
         text,
         layer: Layer::new(),
         fields: Vec::new(),
+        auth: Vec::new(),
         problems: Vec::new(),
     };
     let (table, errors) = DeTable::parse_recoverable(text);
@@ -46,6 +52,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Parsed {
     Parsed {
         layer: reader.layer,
         fields: reader.fields,
+        auth: reader.auth,
         problems: problems.collect(),
     }
 }
@@ -55,6 +62,7 @@ struct Reader<'a> {
     text: &'a str,
     layer: Layer,
     fields: Vec<Field>,
+    auth: Vec<Auth>,
     problems: Vec<(usize, String)>,
 }
 
@@ -73,6 +81,8 @@ impl Reader<'_> {
             let (at, name) = (key.span().start, key.get_ref().as_ref());
             if name == "extract" {
                 self.extract(value);
+            } else if name == "auth" {
+                self.logins(value);
             } else if let Some(setting) = setting(name) {
                 self.setting(setting, value);
             } else if value.get_ref().is_table() {
@@ -124,6 +134,56 @@ impl Reader<'_> {
         }
     }
 
+    /// `[[auth]]`
+    fn logins(&mut self, value: &Spanned<DeValue<'_>>) {
+        let at = value.span().start;
+        let Some(list) = value.get_ref().as_array() else {
+            return self.problem(at, "auth: expected tables [[auth]]");
+        };
+        if list.len() > MAX_AUTH {
+            self.problem(at, &format!("more than {MAX_AUTH} [[auth]]"));
+        }
+        for login in list.iter().take(MAX_AUTH) {
+            self.login(login);
+        }
+    }
+
+    /// What is wrong with a password is said without it.
+    fn login(&mut self, value: &Spanned<DeValue<'_>>) {
+        const KEYS: [&str; 3] = ["host", "user", "password"];
+        let at = value.span().start;
+        let Some(table) = value.get_ref().as_table() else {
+            return self.problem(at, "auth: expected tables [[auth]]");
+        };
+        let mut texts = [None, None, None];
+        for (key, value) in table {
+            let (at, name) = (key.span().start, key.get_ref().as_ref());
+            let slot = KEYS.iter().position(|known| *known == name);
+            match (slot.and_then(|slot| texts.get_mut(slot)), value.get_ref()) {
+                (Some(text), DeValue::String(given)) => *text = Some(given.to_string()),
+                (Some(text), _) => {
+                    *text = Some(String::new());
+                    self.problem(at, &format!("auth.{name}: expected a string"));
+                }
+                (None, _) => {
+                    let near = hint(nearest(name, KEYS.map(str::to_owned)));
+                    self.problem(at, &format!("unknown key \"auth.{name}\"{near}"));
+                }
+            }
+        }
+        match texts {
+            [Some(host), Some(user), Some(password)] => match Auth::new(&host, &user, &password) {
+                Ok(auth) => self.auth.push(auth),
+                Err(expected) => self.problem(at, &format!("auth: {expected}")),
+            },
+            texts => {
+                for (name, _) in KEYS.iter().zip(&texts).filter(|(_, text)| text.is_none()) {
+                    self.problem(at, &format!("auth: {name} is missing"));
+                }
+            }
+        }
+    }
+
     fn field(&mut self, value: &Spanned<DeValue<'_>>) {
         let at = value.span().start;
         let Some(table) = value.get_ref().as_table() else {
@@ -171,7 +231,7 @@ impl Reader<'_> {
 fn values(shape: Shape, value: &DeValue<'_>) -> Result<Vec<String>, String> {
     let found = value.type_str();
     match (shape, value) {
-        (Shape::List, DeValue::Array(list)) => {
+        (Shape::List | Shape::Lines, DeValue::Array(list)) => {
             let texts = list.iter().map(|item| match item.get_ref() {
                 DeValue::String(text) => Ok(text.to_string()),
                 other => Err(format!(
@@ -189,7 +249,7 @@ fn values(shape: Shape, value: &DeValue<'_>) -> Result<Vec<String>, String> {
         (Shape::YesNo | Shape::Switch, DeValue::Boolean(yes)) => Ok(vec![if *yes { "yes" } else { "no" }.to_owned()]),
         _ => {
             let expected = match shape {
-                Shape::List => "an array of strings",
+                Shape::List | Shape::Lines => "an array of strings",
                 Shape::Text => "a string",
                 Shape::Number | Shape::Count => "a number",
                 Shape::Quantity => "a string such as \"100MiB\" or \"2s\", or a number",
@@ -337,6 +397,31 @@ mod tests {
         );
         let many = "[[extract.field]]\nname = \"x\"\nselector = \"y\"\n".repeat(MAX_FIELDS + 1);
         assert!(problems(&many).contains(&format!("c.toml:1: more than {MAX_FIELDS} [[extract.field]]")));
+    }
+
+    #[test]
+    fn logins_are_read_and_checked() {
+        let parsed = parse(
+            Path::new("c.toml"),
+            "[[auth]]\nhost = \"https://a.test\"\nuser = \"me\"\npassword = \"secret\"\n",
+        );
+        assert_eq!(parsed.problems, Vec::<String>::new());
+        assert_eq!(parsed.auth, [Auth::new("https://a.test", "me", "secret").unwrap()]);
+        assert_eq!(
+            problems(
+                "[[auth]]\nhost = \"a b\"\nuser = \"u\"\npassword = \"secret\"\n[[auth]]\nhots = \"a\"\nuser = 1\n"
+            ),
+            [
+                "c.toml:1: auth: expected a host such as example.com, example.com:8080 or https://example.com",
+                "c.toml:5: auth: host is missing",
+                "c.toml:5: auth: password is missing",
+                "c.toml:6: unknown key \"auth.hots\"; did you mean host?",
+                "c.toml:7: auth.user: expected a string",
+            ]
+        );
+        assert_eq!(problems("auth = 1"), ["c.toml:1: auth: expected tables [[auth]]"]);
+        let many = "[[auth]]\nhost = \"a\"\nuser = \"u\"\npassword = \"p\"\n".repeat(MAX_AUTH + 1);
+        assert!(problems(&many).contains(&format!("c.toml:1: more than {MAX_AUTH} [[auth]]")));
     }
 
     proptest::proptest! {

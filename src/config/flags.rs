@@ -45,7 +45,7 @@ fn arg(setting: &'static Setting, defaults: &Config) -> Arg {
     };
     let default = (setting.show)(defaults).join(" ");
     match setting.shape {
-        Shape::List => arg.action(ArgAction::Append).help(setting.help),
+        Shape::List | Shape::Lines => arg.action(ArgAction::Append).help(setting.help),
         Shape::Switch => arg
             .num_args(0..=1)
             .require_equals(true)

@@ -150,10 +150,12 @@ impl Merge {
         let file::Parsed {
             layer,
             fields,
+            auth,
             problems,
         } = file::parse(path, text);
         self.problems.extend(problems);
         self.config.fields = fields;
+        self.config.auth = auth;
         self.layer(&layer);
     }
 
@@ -193,7 +195,7 @@ fn problem(setting: &Setting, given: &Given, expected: &str) -> String {
     };
     match (setting.shape, given.values.first()) {
         // a list names the value itself
-        (Shape::List, _) | (_, None) => format!("{place}: {expected}"),
+        (Shape::List | Shape::Lines, _) | (_, None) => format!("{place}: {expected}"),
         (_, Some(found)) => format!("{place}: {expected}, found {found:?}"),
     }
 }
@@ -220,7 +222,7 @@ fn read_text(path: &Path) -> Result<String, String> {
 }
 
 /// The layer of our variables, and the file that [`FILE_VARIABLE`] names. An empty variable counts as not set. The
-/// values of a list are parted by white space.
+/// values of a list are parted by white space, or by line ends if they may hold spaces.
 fn environment(
     variables: impl IntoIterator<Item = (OsString, OsString)>,
     merge: &mut Merge,
@@ -251,6 +253,11 @@ fn environment(
         };
         let values = match setting.shape {
             Shape::List => text.split_whitespace().map(str::to_owned).collect(),
+            Shape::Lines => text
+                .lines()
+                .filter(|line| !line.is_empty())
+                .map(str::to_owned)
+                .collect(),
             _ => vec![text.to_owned()],
         };
         layer.insert(

@@ -108,6 +108,16 @@ pub struct Config {
     pub keep_cookies: bool,
     /// A cookies.txt to begin with.
     pub cookies: Option<PathBuf>,
+    /// A proxy for all requests, perhaps with a password in it.
+    pub proxy: Option<String>,
+    /// Further request headers: name and value.
+    pub header: Vec<(String, String)>,
+    /// User and password for hosts.
+    pub auth: Vec<crate::fetch::http::Auth>,
+    /// Speak HTTP/2 where a server offers it.
+    pub http2: bool,
+    /// Believe every certificate.
+    pub insecure_tls: bool,
     /// `--resolve HOST:PORT:ADDR`.
     pub resolve: Vec<(String, u16, SocketAddr)>,
     /// `--allow-address CIDR`.
@@ -177,6 +187,11 @@ impl Default for Config {
             max_body: 100 << 20,
             keep_cookies: false,
             cookies: None,
+            proxy: None,
+            header: Vec::new(),
+            auth: Vec::new(),
+            http2: true,
+            insecure_tls: false,
             resolve: Vec::new(),
             allow_address: Vec::new(),
             capacity: 10_000_000,

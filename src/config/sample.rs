@@ -30,7 +30,7 @@ pub fn sample() -> String {
             comment(&mut out, setting.help.trim_end_matches("; repeatable"));
             let shown = (setting.show)(&defaults);
             // made from the contact unless it is set
-            if shown.is_empty() || setting.key == "user_agent" || setting.shape == Shape::List {
+            if shown.is_empty() || setting.key == "user_agent" || matches!(setting.shape, Shape::List | Shape::Lines) {
                 let example: Vec<String> = setting.example.iter().map(|text| (*text).to_owned()).collect();
                 let _ = writeln!(out, "# {} = {}", setting.key, toml_value(setting, &example));
             } else {
@@ -44,7 +44,12 @@ pub fn sample() -> String {
          # name = \"title\"          # key in pages.jsonl\n\
          # selector = \"h1\"         # CSS selector\n\
          # attr = \"href\"           # an attribute instead of the text\n\
-         # all = true              # every match as a list, not only the first\n",
+         # all = true              # every match as a list, not only the first\n\
+         \n## User and password for a host (Basic), sent to it alone; with a scheme or a port, only over those.\n\n\
+         # [[auth]]\n\
+         # host = \"https://example.com\"\n\
+         # user = \"me\"\n\
+         # password = \"secret\"\n",
     );
     out
 }
@@ -75,6 +80,13 @@ pub fn effective(loaded: &Loaded) -> String {
         }
         out.push('\n');
     }
+    for auth in &loaded.config.auth {
+        let _ = writeln!(
+            out,
+            "# [[auth]] for {}: user and password are not written here",
+            auth.place()
+        );
+    }
     for field in &loaded.config.fields {
         let _ = writeln!(
             out,
@@ -93,7 +105,7 @@ pub fn effective(loaded: &Loaded) -> String {
 fn toml_value(setting: &Setting, values: &[String]) -> String {
     let first = values.first().map_or("", String::as_str);
     match setting.shape {
-        Shape::List => format!(
+        Shape::List | Shape::Lines => format!(
             "[{}]",
             values.iter().map(|text| quote(text)).collect::<Vec<_>>().join(", ")
         ),
@@ -167,7 +179,7 @@ mod tests {
             .fold(String::new(), |text, line| text + line + "\n");
         let loaded = written(&uncommented);
         assert_eq!(loaded.origins.len(), settings().count());
-        assert_eq!(loaded.config.fields.len(), 1);
+        assert_eq!((loaded.config.fields.len(), loaded.config.auth.len()), (1, 1));
     }
 
     #[test]

@@ -18,8 +18,10 @@ pub enum Shape {
     Switch,
     /// A flag that counts (`-vv`); a number in TOML.
     Count,
-    /// A flag that may be given several times; an array of strings in TOML.
+    /// A flag that may be given several times; an array of strings in TOML; words in a variable.
     List,
+    /// The same for values with spaces in them; lines in a variable.
+    Lines,
 }
 
 /// One setting.

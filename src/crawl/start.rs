@@ -13,7 +13,7 @@ use crate::extract::LinkKind;
 use crate::extract::fields::Fields;
 use crate::fetch::body::Spool;
 use crate::fetch::dns::AddressPolicy;
-use crate::fetch::http::HttpSettings;
+use crate::fetch::http::{self, HttpSettings};
 use crate::hash::HashKey;
 use crate::ledger::ArchiveSettings;
 use crate::politeness::Patience;
@@ -57,7 +57,8 @@ pub(super) fn plan(
             per_host: config.per_host_connections,
             retries: config.retries,
             max_pages_per_host: config.max_pages_per_host,
-            per_address: config.delay_per_address,
+            // behind a proxy that looks names up no address is known
+            per_address: config.delay_per_address && !config.proxy.as_deref().is_some_and(http::looks_up_names),
             sitemaps: match (config.sitemaps_only, config.sitemaps) {
                 (true, _) => Sitemaps::Only,
                 (false, true) => Sitemaps::Yes,
@@ -97,6 +98,9 @@ fn warc_info(config: &Config, job: &FilePath) -> WarcInfo {
         user_agent: config.user_agent.clone(),
         from: mail(config),
         robots: if config.robots { "obey" } else { "ignore" }.to_owned(),
+        tls: config
+            .insecure_tls
+            .then(|| "certificates were not checked (--insecure-tls)".to_owned()),
         is_part_of: job
             .file_name()
             .map(|name| name.to_string_lossy().into_owned())
@@ -116,7 +120,8 @@ pub(super) fn http_settings(config: &Config, spool: Arc<Spool>) -> HttpSettings 
     HttpSettings {
         user_agent: config.user_agent.clone(),
         from: mail(config),
-        headers: Vec::new(),
+        headers: config.header.clone(),
+        auth: config.auth.clone(),
         header_timeout: config.header_timeout,
         timeout: config.timeout,
         min_rate: config.min_rate,
@@ -131,7 +136,9 @@ pub(super) fn http_settings(config: &Config, spool: Arc<Spool>) -> HttpSettings 
         addresses: AddressPolicy {
             allow: config.allow_address.clone(),
         },
-        proxy: None,
+        proxy: config.proxy.clone(),
+        http2: config.http2,
+        insecure_tls: config.insecure_tls,
     }
 }
 

@@ -2,15 +2,16 @@
 //!
 //! Every connection of the process passes one of two checks, and there is no third way to an address:
 //!
-//! - **The host of the URL is a name.** The HTTP client asks [`Names::look_up`] and may connect only to what it
-//!   returns. The answer holds only addresses that the policy allows, whatever a server of names or a pin says, and
+//! - **The host of the URL is a name.** `http/dial.rs`, and the client for HTTP/2, ask [`Names::look_up`] and connect
+//!   only to what it returns. The answer holds only addresses that the policy allows, whatever a server of names or a pin says, and
 //!   it is judged again at every use, cached or not: a name that changes its answer between two look-ups gains nothing.
-//! - **The host is an address.** The client would connect to it without asking anybody, so `http.rs` judges the
-//!   parsed host itself before the request leaves. The URL Standard has by then turned every spelling (decimal, octal,
+//! - **The host is an address.** Nobody is asked for it, so `http.rs` judges the parsed host itself before anything
+//!   leaves. The URL Standard has by then turned every spelling (decimal, octal,
 //!   hexadecimal, shortened, IPv4 inside IPv6) into one of two forms, and a name that ends in a number is no name.
 //!
 //! As a net below both, the address that the kernel says the connection goes to is judged once more before anything
-//! of the answer is used. Redirects are not followed by the client: each is a new request and passes here again.
+//! of the answer is used. The one connection that is not judged is that to a proxy, whose address the user named; the
+//! targets asked of it are judged as far as they are known here. Redirects are not followed by the client: each is a new request and passes here again.
 
 use std::collections::HashMap;
 use std::io;
@@ -99,6 +100,11 @@ impl Names {
             Some(first) if allowed.is_empty() => Err(NameError::Private(first.ip())),
             Some(_) => Ok(allowed),
         }
+    }
+
+    /// May this address be connected to?
+    pub(super) fn allows(&self, address: IpAddr) -> bool {
+        self.0.policy.allows(address)
     }
 
     fn pinned(&self, name: &str, port: Option<u16>) -> Option<SocketAddr> {

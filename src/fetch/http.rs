@@ -1,40 +1,74 @@
-//! HTTP through `reqwest`, its own redirects, retries and decoding off.
+//! HTTP: our own HTTP/1.1 (`h1`), and HTTP/2 through `reqwest` (`h2`).
 //!
 //! What is asked for leaves once and what comes back is handed on as it is: redirects are links, retries are the
 //! crawl's business, content codings are undone by `decode.rs` from the bytes that the archive also gets. The one
 //! thing repeated here is a request that a server dropped by closing a kept-alive connection at the moment of its
 //! reuse (RFC 9112 section 9.3.1): it is sent once more on a connection of its own, and no page is lost to it.
 //!
-//! What the client hides, for those who read `Response::head`: the spelling of header names (written here in their
-//! usual form, `Content-Type`), the place of a repeated header among others (repeats stand together at the first),
-//! folds and stray lines among the headers (unfolded and left out), interim 1xx answers, and chunk framing with its
-//! trailers; a reason phrase with bytes outside ASCII comes out empty. All other values are byte-exact.
+//! [`Response::head`] is verbatim: order, case, repeats, folds, stray lines, the reason phrase, line ends. Left out are
+//! only what precedes the status line, interim 1xx answers, chunk framing and trailers. Of HTTP/2, which has no such
+//! head, one is written: see `h2`.
+//!
+//! # The parts
+//! - `dial` makes connections (judged addresses, happy eyeballs, `proxy`, `tls`), `pool` keeps them, `stream` is one.
+//! - `head` writes requests; `h1` reads answers; `body` gathers their bodies within bounds; `fault` says why not.
+//!
+//! # TLS
+//! A connection over TLS whose end was not announced (no `close_notify`) ends a body that has no length of its own, as
+//! in browsers: RFC 9112 section 9.8 calls it incomplete, but servers close so every day, and nothing could tell a whole
+//! page from a cut one. A body with a length, or in chunks, is judged by those.
+//!
+//! # Secrets
+//! The values of `Authorization` and `Proxy-Authorization` are sent, but [`Response::request_head`], which goes into the
+//! archive, has `[redacted]` in their place: archives are passed on. Cookies stay, as they decide what page came.
+//!
+//! # Proxies
+//! Behind a proxy HTTP/1.1 alone is spoken. An `http://` proxy and `socks5h://` look names up themselves, and have to guard
+//! their own network; addresses in URLs and names of loopback are refused here all the same. With `socks5://` names are
+//! looked up and judged here. The proxy's own address may be any: the user named it.
 
+mod auth;
 mod body;
-mod connect;
+mod dial;
 mod fault;
+pub mod h1;
+mod h2;
 mod head;
 mod pool;
+mod proxy;
+mod stream;
+mod tls;
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use reqwest::{Client, Method, Proxy, Url};
+use bytes::BytesMut;
+use reqwest::Url;
 
 use super::body::Spool;
-use super::dns::{AddressPolicy, Cidr, NameError, Names};
+use super::dns::{AddressPolicy, Names};
 use super::{FetchError, FetchErrorKind, Fetcher, Request, Response};
 use crate::clock::Time;
 use crate::url::CrawlUrl;
-use connect::Attempt;
+use dial::{Dialed, Dialer};
 use fault::Fault;
-use head::RequestHead;
+use h1::exchange::NoHead;
+use h1::framing::{Framing, keeps_connection};
+use h1::head::{Head, Version};
+use h1::transfer::Undo;
+use h2::{H2, NoAnswer, Speaks};
+use head::{Extra, RequestHead};
 use pool::Pool;
+use stream::Connection;
 
-/// Header lines of one answer; hyper keeps room for as many per answer read (64 bytes each).
-const MAX_HEADER_LINES: usize = 1_024;
+pub use auth::Auth;
+pub use h1::MAX_HEAD_BYTES;
+pub use h2::MAX_KNOWN_ORIGINS;
+pub use head::{header, shown_header};
+pub use proxy::{looks_up_names, proxy, shown_proxy};
 
 /// The settings of the network.
 #[derive(Debug, Clone)]
@@ -45,6 +79,8 @@ pub struct HttpSettings {
     pub from: Option<String>,
     /// Further headers on every request, in order. One of our own names (`Accept`, say) replaces ours.
     pub headers: Vec<(String, String)>,
+    /// User and password for hosts.
+    pub auth: Vec<Auth>,
     /// Time for name look-up, connection and head.
     pub header_timeout: Duration,
     /// Time for the whole exchange.
@@ -67,21 +103,45 @@ pub struct HttpSettings {
     pub pins: Vec<(String, u16, SocketAddr)>,
     /// Which addresses may be connected to.
     pub addresses: AddressPolicy,
-    /// An HTTP proxy for all requests. Names are then looked up by the proxy, which has to guard its own network;
-    /// addresses in URLs and names of loopback are refused here all the same.
+    /// A proxy for all requests: `http://`, `socks5://` or `socks5h://`, with `user:password@` if need be.
     pub proxy: Option<String>,
+    /// Speak HTTP/2 where a server offers it.
+    pub http2: bool,
+    /// Believe every certificate.
+    pub insecure_tls: bool,
 }
 
 /// The network.
 pub struct HttpFetcher {
     settings: HttpSettings,
     head: RequestHead,
-    names: Names,
-    /// Keeps connections.
+    dialer: Dialer,
     pool: Pool,
-    /// Keeps none: for the repeat of a request that a kept connection swallowed.
-    fresh: Client,
+    /// None where HTTP/1.1 alone is spoken.
+    h2: Option<H2>,
     clock: Clock,
+}
+
+/// One request on its way.
+struct Ask<'a> {
+    url: &'a Url,
+    host: &'a str,
+    /// Scheme, host and port.
+    origin: String,
+    to: Option<IpAddr>,
+    extra: Extra,
+    began: Instant,
+    /// Time for connection and head.
+    patience: Duration,
+    /// A connection is being made.
+    connecting: AtomicBool,
+}
+
+/// The head of an answer and the connection that its body comes on.
+enum Begun {
+    H1(Head, Connection, BytesMut),
+    /// The server chose HTTP/2.
+    H2,
 }
 
 impl HttpFetcher {
@@ -90,16 +150,28 @@ impl HttpFetcher {
     /// # Errors
     /// A header or proxy that cannot be used, in words for the user.
     pub fn new(settings: HttpSettings) -> Result<Self, String> {
-        let head = RequestHead::new(&settings)?;
-        let names = names(&settings);
-        let pool = Pool::new(&settings, &names)?;
-        let fresh = client(&settings, &names, 0)?;
+        let names = Names::new(settings.addresses.clone(), &settings.pins);
+        let dialer = Dialer::new(&settings, &names)?;
+        let login = dialer.proxy.as_ref().and_then(proxy::Proxy::authorization);
+        let head = RequestHead::new(&settings, login)?;
+        // both keep connections: each gets its half of what may be idle
+        let mut idle = settings.idle_connections;
+        let mut h2 = None;
+        if settings.http2 && settings.proxy.is_none() {
+            let share = (idle / 2).max(1);
+            idle = (idle - idle.min(share)).max(1);
+            let settings = HttpSettings {
+                idle_connections: share,
+                ..settings.clone()
+            };
+            h2 = Some(H2::new(&settings, &names)?);
+        }
         Ok(Self {
+            pool: Pool::new(settings.per_host_connections, idle, settings.idle_timeout),
             settings,
             head,
-            names,
-            pool,
-            fresh,
+            dialer,
+            h2,
             clock: Clock::new(),
         })
     }
@@ -109,10 +181,14 @@ impl HttpFetcher {
     /// # Errors
     /// [`FetchError`] where no head of an answer came.
     pub async fn fetch_href(&self, href: &str, via: Option<&str>) -> Result<Response, FetchError> {
-        self.fetch_with(href, via, None, None).await
+        self.fetch_from(href, via, None, None).await
     }
 
-    async fn fetch_with(
+    /// Fetches an absolute address; `to` is the only address connected to, `cookie` the value of the `Cookie` header.
+    ///
+    /// # Errors
+    /// [`FetchError`] where no head of an answer came.
+    pub async fn fetch_from(
         &self,
         href: &str,
         via: Option<&str>,
@@ -120,116 +196,181 @@ impl HttpFetcher {
         cookie: Option<&str>,
     ) -> Result<Response, FetchError> {
         let began = Instant::now();
-        let exchange = self.exchange(href, via, to, cookie, began).await;
+        let outcome = match parse(href) {
+            Ok(url) => self.exchange(&url, via, to, cookie, began).await,
+            Err(fault) => Err(fault),
+        };
         let (started, took) = (self.clock.at(began), began.elapsed());
-        match exchange {
+        match outcome {
             Ok(response) => Ok(Response {
                 started,
                 took,
                 ..response
             }),
-            Err(Fault { kind, detail }) => Err(FetchError {
-                kind,
-                detail,
-                started,
-                took,
-            }),
+            Err(fault) => Err(fault.told(started, took)),
         }
     }
 
     async fn exchange(
         &self,
-        href: &str,
+        url: &Url,
         via: Option<&str>,
         to: Option<IpAddr>,
         cookie: Option<&str>,
         began: Instant,
     ) -> Result<Response, Fault> {
-        let url = Url::parse(href).map_err(|e| Fault::new(FetchErrorKind::Protocol, format!("{href}: {e}")))?;
-        let host = url.host_str().unwrap_or_default().to_owned();
-        self.judge_host(&host)?;
-        let headers = self.head.headers(&url, via, cookie);
-        let request_head = head::written(&url, &headers, self.settings.proxy.is_some());
-
-        let attempt = Attempt::new(url.port_or_known_default(), to);
-        let request = |url: Url| {
-            let mut request = reqwest::Request::new(Method::GET, url);
-            request.headers_mut().clone_from(&headers);
-            request
+        let host = url.host_str().unwrap_or_default();
+        self.dialer.judge_host(host)?;
+        let ask = Ask {
+            url,
+            host,
+            origin: origin(url),
+            to,
+            extra: self.head.extra(url, via, cookie),
+            began,
+            patience: self.settings.header_timeout.min(self.settings.timeout),
+            connecting: AtomicBool::new(false),
         };
-        let patience = self.settings.header_timeout.min(self.settings.timeout);
-        let head = async {
-            let client = self.pool.client();
-            let outcome = connect::noting(&attempt, client.execute(request(url.clone()))).await;
-            if !attempt.reused() {
-                self.pool.opened();
-            }
-            match outcome {
-                Err(e) if attempt.reused() && fault::before_any_answer(&e) => {
-                    connect::noting(&attempt, self.fresh.execute(request(url))).await
+        let mut speaks = self.h2.as_ref().and_then(|h2| h2.speaks(&ask.origin));
+        // at most: ask over HTTP/1.1, be told to use HTTP/2, be told to use HTTP/1.1
+        for _ in 0..3 {
+            match (&self.h2, speaks) {
+                (Some(h2), Some(Speaks::H2(_))) => match self.over_h2(h2, &ask).await {
+                    Err(NoAnswer::Old) => {
+                        h2.learn(&ask.origin, Speaks::H1);
+                        speaks = Some(Speaks::H1);
+                    }
+                    Err(NoAnswer::Fault(fault)) => return Err(fault),
+                    Ok(response) => return Ok(response),
+                },
+                (h2, _) => {
+                    if let Some(response) = self.over_h1(&ask, h2.is_some() && speaks.is_none()).await? {
+                        return Ok(response);
+                    }
+                    speaks = Some(Speaks::H2(None));
+                    if let Some(h2) = h2 {
+                        h2.learn(&ask.origin, Speaks::H2(None));
+                    }
                 }
-                outcome => outcome,
             }
-        };
-        let Ok(outcome) = tokio::time::timeout(patience, head).await else {
-            return Err(Fault::timeout(&host, &attempt, patience));
-        };
-        let mut response = outcome.map_err(|e| Fault::of(&e, &host, &attempt, patience))?;
-        let remote = self.judge_remote(&host, response.remote_addr())?;
+        }
+        let detail = format!("{host}: it chooses a protocol and does not keep to it");
+        Err(Fault::new(FetchErrorKind::Protocol, detail))
+    }
 
-        let status = response.status().as_u16();
-        let (head, headers) = head::received(&response);
-        let deadline = began + self.settings.timeout;
-        let gathered = body::gather(&mut response, &self.settings, deadline).await;
-        let (body, truncated) = gathered.map_err(|error| Fault::new(FetchErrorKind::Spool, error.to_string()))?;
-        let (started, took) = (Time::default(), Duration::ZERO); // the caller's: they span the whole exchange
+    /// Over HTTP/1.1; nothing if the server, asked whether it speaks `http2`, chose that.
+    async fn over_h1(&self, ask: &Ask<'_>, http2: bool) -> Result<Option<Response>, Fault> {
+        let forwarded = ask.url.scheme() == "http"
+            && self
+                .dialer
+                .proxy
+                .as_ref()
+                .is_some_and(|proxy| proxy.kind == proxy::Kind::Http);
+        let written = self.head.written(ask.url, &ask.extra, forwarded);
+        let begun = self.begin(ask, &written.sent, http2);
+        let Ok(begun) = tokio::time::timeout_at((ask.began + ask.patience).into(), begun).await else {
+            return Err(Fault::timeout(ask.host, ask.connecting.load(Relaxed), ask.patience));
+        };
+        let (head, mut connection, mut buffer) = match begun? {
+            Begun::H1(head, connection, buffer) => (head, connection, buffer),
+            Begun::H2 => return Ok(None),
+        };
+        if forwarded && head.status == 407 {
+            let detail = format!(
+                "{}: the proxy refuses: 407: it wants a user and a password, or other ones",
+                ask.host
+            );
+            return Err(Fault::new(FetchErrorKind::Connect, detail));
+        }
+        let framing = (Framing::of(&head), Undo::of(&head));
+        let due = ask.began + self.settings.timeout;
+        let gathered = body::gather(&mut connection.stream, &mut buffer, framing, &self.settings, due).await;
+        let gathered = gathered.map_err(|error| Fault::spool(&error))?;
+        self.pool.spare(buffer);
+        let version = match head.version {
+            Version::Http10 => "http/1.0",
+            Version::Http11 => "http/1.1",
+        };
+        let response = Response {
+            status: head.status,
+            truncated: gathered.truncated,
+            body: gathered.body,
+            remote: connection.remote,
+            request_head: written.record(),
+            protocols: std::iter::once(version).chain(connection.tls).collect(),
+            cipher: connection.cipher,
+            ..Response::default()
+        };
+        if gathered.clean && keeps_connection(&head) {
+            self.pool.put(&ask.origin, connection);
+        }
+        Ok(Some(Response {
+            head: head.bytes,
+            headers: head.headers,
+            ..response
+        }))
+    }
+
+    /// Sends the request over a kept connection or a new one, and reads the head of the answer.
+    async fn begin(&self, ask: &Ask<'_>, request: &[u8], http2: bool) -> Result<Begun, Fault> {
+        let mut kept = self.pool.take(&ask.origin, ask.to);
+        let mut buffer = self.pool.buffer();
+        loop {
+            let reused = kept.is_some();
+            let mut connection = match kept.take() {
+                Some(connection) => connection,
+                None => match self.dialer.dial(ask.url, ask.to, http2, &ask.connecting).await? {
+                    Dialed::H1(connection) => connection,
+                    Dialed::H2 => return Ok(Begun::H2),
+                },
+            };
+            match h1::exchange::ask(&mut connection.stream, request, &mut buffer).await {
+                Ok(head) => return Ok(Begun::H1(head, connection, buffer)),
+                Err(NoHead::Dropped(_)) if reused => {}
+                Err(why) => return Err(Fault::no_head(ask.host, &why)),
+            }
+        }
+    }
+
+    async fn over_h2(&self, h2: &H2, ask: &Ask<'_>) -> Result<Response, NoAnswer> {
+        let request = h2::Ask {
+            url: ask.url,
+            to: ask.to,
+            head: &self.head,
+            extra: &ask.extra,
+            head_due: ask.began + ask.patience,
+            patience: ask.patience,
+            due: ask.began + self.settings.timeout,
+        };
+        let answer = h2.exchange(&ask.origin, &request, &self.settings).await?;
         Ok(Response {
-            status,
-            head,
-            headers,
-            body,
-            truncated,
-            remote,
-            request_head,
-            started,
-            took,
+            status: answer.status,
+            head: answer.head,
+            headers: answer.headers,
+            body: answer.body,
+            truncated: answer.truncated,
+            remote: answer.remote,
+            request_head: self.head.written(ask.url, &ask.extra, false).record(),
+            protocols: vec!["h2"],
+            ..Response::default()
         })
     }
 
-    async fn address_of(&self, url: &CrawlUrl) -> Result<IpAddr, Fault> {
-        self.judge_host(url.host())?;
-        let bare = url.host().trim_start_matches('[').trim_end_matches(']');
-        if let Ok(address) = bare.parse() {
-            return Ok(address);
+    async fn first_address(&self, url: &Url) -> Result<IpAddr, Fault> {
+        let host = url.host_str().unwrap_or_default();
+        self.dialer.judge_host(host)?;
+        if self.dialer.is_blind() {
+            let detail = format!("{host}: its address is known to the proxy alone");
+            return Err(Fault::new(FetchErrorKind::Dns, detail));
         }
-        let found = self.names.look_up(url.host(), Some(url.port()));
-        let found = tokio::time::timeout(self.settings.header_timeout, found).await;
-        let found = found.map_err(|_| Fault::new(FetchErrorKind::Timeout, format!("{}: no address", url.host())))?;
-        let found = found.map_err(|error| Fault::name(url.host(), &error))?;
-        let first = found.first().map(SocketAddr::ip);
-        first.ok_or_else(|| Fault::new(FetchErrorKind::Dns, format!("{}: no address", url.host())))
-    }
-
-    /// Judges a host that no look-up will judge: see the head of `dns.rs`.
-    fn judge_host(&self, host: &str) -> Result<(), Fault> {
-        let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
-        let address = bare.parse::<IpAddr>().ok();
-        let private = match address {
-            Some(address) => (!self.settings.addresses.allows(address)).then_some(address),
-            None if self.settings.proxy.is_some() => {
-                super::dns::loopback(host).filter(|address| !self.settings.addresses.allows(*address))
+        let port = url.port_or_known_default().unwrap_or(80);
+        let patience = self.settings.header_timeout;
+        match tokio::time::timeout(patience, self.dialer.addresses(host, port, None)).await {
+            Ok(found) => {
+                let first = found?.front().map(SocketAddr::ip);
+                first.ok_or_else(|| Fault::new(FetchErrorKind::Dns, format!("{host}: no address")))
             }
-            None => None,
-        };
-        private.map_or(Ok(()), |address| Err(Fault::name(host, &NameError::Private(address))))
-    }
-
-    /// Judges the address that the connection really goes to. Behind a proxy that is the proxy's, which says nothing.
-    fn judge_remote(&self, host: &str, remote: Option<SocketAddr>) -> Result<Option<IpAddr>, Fault> {
-        match remote.map(|r| r.ip()) {
-            _ if self.settings.proxy.is_some() => Ok(None),
-            Some(ip) if !self.settings.addresses.allows(ip) => Err(Fault::name(host, &NameError::Private(ip))),
-            ip => Ok(ip),
+            Err(_) => Err(Fault::timeout(host, true, patience)),
         }
     }
 }
@@ -237,7 +378,7 @@ impl HttpFetcher {
 impl fmt::Debug for HttpFetcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpFetcher")
-            .field("settings", &self.settings)
+            .field("user_agent", &self.settings.user_agent)
             .finish_non_exhaustive()
     }
 }
@@ -245,74 +386,32 @@ impl fmt::Debug for HttpFetcher {
 impl Fetcher for HttpFetcher {
     async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
         let Request { url, via, to, cookie } = request;
-        self.fetch_with(url.href(), via.as_deref(), to, cookie.as_deref()).await
+        self.fetch_from(url.href(), via.as_deref(), to, cookie.as_deref()).await
     }
 
     async fn look_up(&self, url: &CrawlUrl) -> Result<IpAddr, FetchError> {
         let began = Instant::now();
-        let found = self.address_of(url).await;
-        found.map_err(|Fault { kind, detail }| FetchError {
-            kind,
-            detail,
-            started: self.clock.at(began),
-            took: began.elapsed(),
-        })
+        let found = match parse(url.href()) {
+            Ok(url) => self.first_address(&url).await,
+            Err(fault) => Err(fault),
+        };
+        found.map_err(|fault| fault.told(self.clock.at(began), began.elapsed()))
     }
 }
 
-fn client(settings: &HttpSettings, names: &Names, idle_per_host: usize) -> Result<Client, String> {
-    let mut builder = Client::builder()
-        .tls_backend_preconfigured(tls()?)
-        .dns_resolver(connect::Resolver(names.clone()))
-        .connector_layer(connect::NoteLayer)
-        .redirect(reqwest::redirect::Policy::none())
-        .retry(reqwest::retry::never())
-        .referer(false)
-        .no_proxy()
-        // names with several addresses share this time among them, so that a dead one does not eat it all
-        .connect_timeout(settings.header_timeout)
-        .pool_max_idle_per_host(idle_per_host)
-        .pool_idle_timeout(settings.idle_timeout)
-        .http1_title_case_headers()
-        .http1_max_headers(MAX_HEADER_LINES)
-        // what browsers read, we read
-        .http1_ignore_invalid_headers_in_responses(true)
-        .http1_allow_obsolete_multiline_headers_in_responses(true)
-        .http1_allow_spaces_after_header_name_in_responses(true);
-    if let Some(proxy) = &settings.proxy {
-        builder = builder.proxy(Proxy::all(proxy).map_err(|e| format!("proxy {proxy:?}: {}", fault::words(&e)))?);
+fn parse(href: &str) -> Result<Url, Fault> {
+    let fault = |why: &str| Fault::new(FetchErrorKind::Protocol, format!("{href}: {why}"));
+    let url = Url::parse(href).map_err(|e| fault(&e.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(fault("neither http nor https"));
     }
-    builder
-        .build()
-        .map_err(|e| format!("the HTTP client cannot be set up: {}", fault::words(&e)))
+    Ok(url)
 }
 
-/// The public roots of the Web, TLS 1.2 and 1.3, HTTP/1.1 alone.
-fn tls() -> Result<rustls::ClientConfig, String> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let roots = rustls::RootCertStore {
-        roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
-    };
-    let mut config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|e| format!("TLS cannot be set up: {e}"))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(config)
-}
-
-/// Behind a proxy the only name that is looked up is the proxy's own, which the user chose: any address will do.
-fn names(settings: &HttpSettings) -> Names {
-    if settings.proxy.is_none() {
-        return Names::new(settings.addresses.clone(), &settings.pins);
-    }
-    Names::new(
-        AddressPolicy {
-            allow: vec![Cidr::ALL_V4, Cidr::ALL_V6],
-        },
-        &[],
-    )
+/// Scheme, host and port.
+fn origin(url: &Url) -> String {
+    let port = url.port_or_known_default().unwrap_or(80);
+    format!("{}://{}:{port}", url.scheme(), url.host_str().unwrap_or_default())
 }
 
 /// The system's time, read once, and a clock that never steps back from there on.

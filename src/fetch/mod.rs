@@ -22,9 +22,10 @@ pub struct Request {
     pub url: CrawlUrl,
     /// The page it was found on, sent as `Referer` if the settings say so.
     pub via: Option<String>,
-    /// The address to connect to, whatever else the name has; `None` for any.
+    /// The only address to connect to, as [`Fetcher::look_up`] gave it, even if the name has others by now; it is judged
+    /// again. `None` for any. A proxy that looks names up itself is not told.
     pub to: Option<IpAddr>,
-    /// The value of its `Cookie` header.
+    /// The value of the `Cookie` header.
     pub cookie: Option<String>,
 }
 
@@ -52,11 +53,11 @@ impl Truncated {
 }
 
 /// An answer of a server, whatever its status.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Response {
     /// 100 to 999.
     pub status: u16,
-    /// Status line and header lines with their CRLFs and the closing empty line, for the archive.
+    /// Status line, header lines and the closing empty line as they came, for the archive.
     pub head: Vec<u8>,
     /// Header names (lower case) and values in the order received.
     pub headers: Vec<(String, Vec<u8>)>,
@@ -66,8 +67,12 @@ pub struct Response {
     pub truncated: Option<Truncated>,
     /// The address actually connected to.
     pub remote: Option<IpAddr>,
-    /// The request head as sent, for the archive: request line, header lines, closing empty line.
+    /// The request head as sent, for the archive: request line, header lines, closing empty line. Passwords are redacted.
     pub request_head: Vec<u8>,
+    /// The protocols it came through as `WARC-Protocol` names them, the outermost first: `http/1.1`, `tls/1.3`.
+    pub protocols: Vec<&'static str>,
+    /// The TLS cipher suite by its name in IANA's registry, if known.
+    pub cipher: Option<&'static str>,
     /// When the request began (name look-up and connection included).
     pub started: Time,
     /// From there to the last byte.
@@ -174,6 +179,6 @@ pub trait Fetcher: Send + Sync + 'static {
     /// Makes one request.
     fn fetch(&self, request: Request) -> impl Future<Output = Result<Response, FetchError>> + Send;
 
-    /// Looks up the address that a request for this URL would go to. Makes no request.
+    /// Looks up the address that a request for this URL would try first, and judges it. Makes no request.
     fn look_up(&self, url: &CrawlUrl) -> impl Future<Output = Result<IpAddr, FetchError>> + Send;
 }

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use crate::clock::Time;
+use crate::fetch::{Response, Truncated};
 use crate::ledger::LogEntry;
 
 /// Heritrix's code for a runtime exception.
@@ -76,6 +77,17 @@ impl Line<'_> {
             extra,
         }
     }
+}
+
+/// How a response came, as annotations: over HTTP/2, and Heritrix's word for a body that is not whole.
+pub fn of_wire(response: &Response) -> impl Iterator<Item = String> {
+    let h2 = response.protocols.contains(&"h2").then_some("h2");
+    let cut = response.truncated.map(|why| match why {
+        Truncated::Length => "lenTrunc",
+        Truncated::Time => "timeTrunc",
+        Truncated::Disconnect => "midFetchTrunc",
+    });
+    h2.into_iter().chain(cut).map(ToOwned::to_owned)
 }
 
 /// A text without the characters that part columns and lines.

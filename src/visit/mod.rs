@@ -21,7 +21,7 @@ use crate::clock::Time;
 use crate::extract::fields::Fields;
 use crate::extract::mime;
 use crate::fetch::body::Spool;
-use crate::fetch::decode::{DecodeFault, Decoded};
+use crate::fetch::decode::Decoded;
 use crate::fetch::{FetchError, FetchErrorKind, Fetcher, Request, Response};
 use crate::frontier::Path;
 use crate::ledger::{LogEntry, SPOOL, WriteError};
@@ -336,8 +336,8 @@ fn read(work: &Work, response: &Response, at: Time, settings: &Settings, size: S
     };
     let address = work.url().href().to_owned();
     let mut annotations = tries(path_of(work));
-    annotations.extend(response.truncated.map(|why| annotation(why).to_owned()));
-    annotations.extend(decoded.fault.map(|fault| format!("decode:{}", word(fault))));
+    annotations.extend(log::of_wire(response));
+    annotations.extend(decoded.fault.map(|fault| format!("decode:{}", fault.as_str())));
     annotations.extend(text_cut.then(|| "extract:limit".to_owned()));
     let (page, robots) = match &work.what {
         What::Page { item, .. } => (read_page(item, response, &decoded, settings), None),
@@ -406,23 +406,6 @@ fn read(work: &Work, response: &Response, at: Time, settings: &Settings, size: S
         page: page.fields.filter(|_| !left_out),
         address,
     }))
-}
-
-/// Heritrix's annotation for a body that is not whole.
-fn annotation(why: crate::fetch::Truncated) -> &'static str {
-    match why {
-        crate::fetch::Truncated::Length => "lenTrunc",
-        crate::fetch::Truncated::Time => "timeTrunc",
-        crate::fetch::Truncated::Disconnect => "midFetchTrunc",
-    }
-}
-
-fn word(fault: DecodeFault) -> &'static str {
-    match fault {
-        DecodeFault::Incomplete => "incomplete",
-        DecodeFault::Limit => "limit",
-        DecodeFault::Unsupported => "unsupported",
-    }
 }
 
 fn provenance(work: &Work, annotations: &[String]) -> Provenance {

@@ -69,6 +69,8 @@ mod tests {
             truncated: None,
             remote: None,
             request_head: Vec::new(),
+            protocols: Vec::new(),
+            cipher: None,
             started: Time(0),
             took: Duration::ZERO,
         }

@@ -42,5 +42,6 @@ entrance! {
     warc: &["\0", "\x01", "WARC/1.1\r\n", "WARC-Type: response\r\n", "Content-Length: ", "0", "12", "\r\n", "HTTP/1.1 200 OK\r\n", ":", "\x1f\u{8b}\x08\0\0\0\0\0\0\x03"];
     snapshot: &["\0", "\x01", "\x02\0\0", "\x7f\x7f\x7f"];
     config: &["delay = ", "\"2s\"", "[[extract.field]]", "name = ", "selector = ", "\"h1\"", "=", "[", "]", "seeds", "'", "max_body = 1", "{", "}", "#", "."];
+    answers: &["HTTP/1.1 200 OK\r\n", "HTTP/1.0 404\r\n", "HTTP/1.1 103 x\r\n", "Content-Length: ", "Transfer-Encoding: ", "chunked", "gzip, ", "Connection: keep-alive", "\r\n", "\n\n", "5\r\nhello\r\n", "0\r\n", " ", ":", "\x1f\u{8b}\x08\0"];
     row: &["\x13http://example.com/", "\0", "\x01", "\x7f"];
 }

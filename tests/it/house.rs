@@ -33,12 +33,14 @@ const LAYERS: [&[&str]; 7] = [
 ];
 
 /// The one module that may name a package.
-const DOORS: [(&str, &str); 11] = [
+const DOORS: [(&str, &str); 13] = [
     ("url", "url"),
     ("bitvec", "seen"),
     ("governor", "politeness"),
     ("reqwest", "fetch"),
     ("hyper", "fetch"),
+    ("h2", "fetch"),
+    ("tokio_rustls", "fetch"),
     ("rustls", "fetch"),
     ("scraper", "extract/fields"),
     ("fjall", "store"),

@@ -5,6 +5,7 @@
 mod harness; // the real binary in a folder of its own
 mod raw_server; // bytes as a hostile server sends them
 mod reader; // an independent reader of archive, index and logs
+mod secure_server; // TLS and HTTP/2
 mod shared; // where shared test data lies
 mod site; // a local web of several hosts with a log that judges
 mod web; // random but seeded webs with their truth
@@ -28,6 +29,8 @@ mod large; // bodies that memory must not hold
 mod kill; // kill -9, again and again
 mod pace; // how gently hosts are asked
 mod old_jobs; // job folders of earlier versions
+mod proxies; // ways through a proxy
 mod redirects; // where a redirect leads, and why not
 mod sitemap; // sitemaps and feeds: found, read, bounded
 mod virtual_time; // whole crawls in virtual time, killed thousands of times
+mod wire; // TLS, HTTP/2, kept connections, cuts of the same bytes

@@ -335,6 +335,8 @@ impl Fetcher for Web {
             truncated: None,
             remote: None,
             request_head: format!("GET {} HTTP/1.1\r\n\r\n", url.path_and_query()).into_bytes(),
+            protocols: Vec::new(),
+            cipher: None,
             started,
             took,
         })

@@ -4,6 +4,7 @@ use super::{MAX_HOST_FAILURES, MAX_RETRIES, one, put, show_yes_no};
 use crate::config::checks::{address, each, some_duration, some_size};
 use crate::config::setting::{BLANK, Setting, Shape};
 use crate::config::value::{resolve, show_duration, show_resolve, show_size, size, whole, yes_no};
+use crate::fetch::http;
 
 pub(super) const SETTINGS: &[Setting] = &[
     Setting {
@@ -77,6 +78,44 @@ pub(super) const SETTINGS: &[Setting] = &[
         example: &["cookies.txt"],
         read: |c, v| put(&mut c.cookies, Ok(Some(one(v).into()))),
         show: |c| c.cookies.iter().map(|path| path.display().to_string()).collect(),
+        ..BLANK
+    },
+    Setting {
+        key: "http2",
+        shape: Shape::YesNo,
+        name: "yes|no",
+        help: "Speak HTTP/2 where a server offers it",
+        read: |c, v| put(&mut c.http2, yes_no(one(v))),
+        show: |c| show_yes_no(c.http2),
+        ..BLANK
+    },
+    Setting {
+        key: "header",
+        shape: Shape::Lines,
+        name: "K: V",
+        help: "A further header on every request, or another value for one of ours; repeatable",
+        example: &["Accept-Language: de"],
+        read: |c, v| put(&mut c.header, each(v, http::header)),
+        show: |c| c.header.iter().map(http::shown_header).collect(),
+        ..BLANK
+    },
+    Setting {
+        key: "proxy",
+        shape: Shape::Text,
+        name: "URL",
+        help: "Send all requests through http://, socks5:// or socks5h://[USER:PASSWORD@]HOST:PORT",
+        example: &["socks5h://127.0.0.1:9050"],
+        read: |c, v| put(&mut c.proxy, http::proxy(one(v)).map(Some)),
+        show: |c| c.proxy.as_deref().map(http::shown_proxy).into_iter().collect(),
+        ..BLANK
+    },
+    Setting {
+        key: "insecure_tls",
+        shape: Shape::Switch,
+        name: "yes|no",
+        help: "Do not check certificates; the archive says so",
+        read: |c, v| put(&mut c.insecure_tls, yes_no(one(v))),
+        show: |c| show_yes_no(c.insecure_tls),
         ..BLANK
     },
     Setting {

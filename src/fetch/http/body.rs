@@ -3,31 +3,120 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use reqwest::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use bytes::{Buf, BytesMut};
 
 use super::super::Truncated;
 use super::super::body::{Body, Sink};
+use super::h1::exchange::fill;
+use super::h1::framing::{Framing, Piece};
+use super::h1::transfer::Undo;
+use super::stream::Stream;
 use super::{HttpSettings, fault};
 
-/// Reads until the end, a bound or a fault. What came is kept in each case; a body that is not read to its end takes
-/// its connection with it when `response` is dropped.
+/// How the gathering of a body ended.
+pub(super) struct Gathered {
+    pub(super) body: Body,
+    pub(super) truncated: Option<Truncated>,
+    /// The message came to its end, and nothing after it: the connection may carry another.
+    pub(super) clean: bool,
+}
+
+/// Reads until the end, a bound or a fault. What came is kept in each case.
 ///
 /// # Errors
 /// If the body cannot be written down.
 pub(super) async fn gather(
+    stream: &mut Stream,
+    buffer: &mut BytesMut,
+    (mut framing, mut undo): (Framing, Undo),
+    settings: &HttpSettings,
+    deadline: Instant,
+) -> io::Result<Gathered> {
+    let mut sink = Sink::new(&settings.spool, framing.announced());
+    let mut pace = Pace::new(settings.min_rate, settings.slow_after, Instant::now(), deadline);
+    let alarm = tokio::time::sleep_until(pace.next_look().into());
+    tokio::pin!(alarm);
+    let (mut received, mut clean) = (0_u64, false);
+    let cut = |framing: &Framing, why| (!framing.ends_with_connection()).then_some(why);
+    let truncated = 'message: loop {
+        // all that is at hand, then one read
+        loop {
+            match framing.next(buffer) {
+                Piece::Data { skip, take } => {
+                    buffer.advance(skip);
+                    for step in buffer.get(..take).unwrap_or_default().chunks(undo.step()) {
+                        let (bytes, broken) = undo.next(step);
+                        if !keep(&mut sink, bytes, settings).await? {
+                            break 'message Some(Truncated::Length);
+                        }
+                        if broken {
+                            break 'message Some(Truncated::Disconnect);
+                        }
+                    }
+                    buffer.advance(take);
+                    received += take as u64;
+                }
+                Piece::More { skip } => {
+                    buffer.advance(skip);
+                    break;
+                }
+                Piece::End { skip, clean: known } => {
+                    buffer.advance(skip);
+                    clean = known && buffer.is_empty();
+                    break 'message None;
+                }
+                Piece::Broken => break 'message Some(Truncated::Disconnect),
+            }
+        }
+        let read = loop {
+            tokio::select! {
+                biased; // the alarm first: a flood must not drown it out
+                () = &mut alarm => {
+                    if pace.too_slow(received) {
+                        // a body that runs to the close is not at its end while the server keeps the connection
+                        let whole = framing.ends_with_connection() && !matches!(framing, Framing::ToClose);
+                        break 'message (!whole).then_some(Truncated::Time);
+                    }
+                    alarm.as_mut().reset(pace.next_look().into());
+                }
+                read = fill(stream, buffer) => break read,
+            }
+        };
+        match read {
+            Ok(0) => break cut(&framing, Truncated::Disconnect),
+            Ok(_) => {}
+            // TLS whose end was not announced: servers close so every day, browsers show the page, and nothing in the
+            // message can tell it from a whole one
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => break cut(&framing, Truncated::Disconnect),
+            Err(_) if matches!(framing, Framing::Chunked(_)) => break cut(&framing, Truncated::Disconnect),
+            Err(_) => break Some(Truncated::Disconnect),
+        }
+    };
+    Ok(Gathered {
+        body: sink.finish().await?,
+        truncated,
+        clean,
+    })
+}
+
+/// Reads the body of an answer over HTTP/2, whose frames the client reads for us.
+///
+/// # Errors
+/// If the body cannot be written down.
+pub(super) async fn gather_h2(
     response: &mut reqwest::Response,
     settings: &HttpSettings,
     deadline: Instant,
 ) -> io::Result<(Body, Option<Truncated>)> {
-    let mut body = Sink::new(&settings.spool, response.content_length());
+    let mut sink = Sink::new(&settings.spool, response.content_length());
     let mut pace = Pace::new(settings.min_rate, settings.slow_after, Instant::now(), deadline);
     let alarm = tokio::time::sleep_until(pace.next_look().into());
     tokio::pin!(alarm);
     let truncated = loop {
         let chunk = tokio::select! {
-            biased; // the alarm first: a flood must not drown it out
+            biased;
             () = &mut alarm => {
-                if pace.too_slow(body.len()) {
+                if pace.too_slow(sink.len()) {
                     break Some(Truncated::Time);
                 }
                 alarm.as_mut().reset(pace.next_look().into());
@@ -37,28 +126,27 @@ pub(super) async fn gather(
         };
         match chunk {
             Ok(Some(chunk)) => {
-                let room = usize::try_from(settings.max_body - body.len()).unwrap_or(usize::MAX);
-                let fits = chunk.len().min(room);
-                body.take(chunk.get(..fits).unwrap_or_default()).await?;
-                if fits < chunk.len() {
+                if !keep(&mut sink, &chunk, settings).await? {
                     break Some(Truncated::Length);
                 }
             }
             Ok(None) => break None,
-            Err(e) if ended_by_close(response, &e) => break None,
+            // the answer is whole and the server only stops listening to the request (RFC 9113 section 8.1)
+            Err(e) if fault::find::<h2::Error>(&e).is_some_and(|e| e.reason() == Some(h2::Reason::NO_ERROR)) => {
+                break None;
+            }
             Err(_) => break Some(Truncated::Disconnect),
         }
     };
-    Ok((body.finish().await?, truncated))
+    Ok((sink.finish().await?, truncated))
 }
 
-/// A body that ends with its connection, over TLS whose end was not announced: servers close so every day, browsers
-/// show the page, and nothing in the message can tell it from a whole one.
-fn ended_by_close(response: &reqwest::Response, error: &reqwest::Error) -> bool {
-    let framed = [CONTENT_LENGTH, TRANSFER_ENCODING]
-        .iter()
-        .any(|name| response.headers().contains_key(name));
-    !framed && fault::find::<io::Error>(error).is_some_and(|e| e.kind() == io::ErrorKind::UnexpectedEof)
+/// Takes what fits of a piece of a body; did all of it?
+async fn keep(body: &mut Sink, piece: &[u8], settings: &HttpSettings) -> io::Result<bool> {
+    let room = usize::try_from(settings.max_body - body.len()).unwrap_or(usize::MAX);
+    let fits = piece.len().min(room);
+    body.take(piece.get(..fits).unwrap_or_default()).await?;
+    Ok(fits == piece.len())
 }
 
 /// Looks at the amount received once per window of `slow_after`, and once at the deadline.

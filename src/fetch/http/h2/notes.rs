@@ -11,7 +11,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::super::dns::Names;
+use super::super::super::dns::{NameError, Names};
 
 tokio::task_local! {
     /// The attempt whose request the current task is making.
@@ -20,17 +20,17 @@ tokio::task_local! {
 
 /// What is known of one request's connection.
 #[derive(Debug)]
-pub(super) struct Attempt {
+pub(in super::super) struct Attempt {
     /// The port asked for: pins hold for one port, and the client's resolver is told names only.
     port: Option<u16>,
-    /// The one address that may be connected to.
+    /// The only address that may be connected to, if one was chosen.
     to: Option<IpAddr>,
     connecting: AtomicBool,
     connected: AtomicBool,
 }
 
 impl Attempt {
-    pub(super) fn new(port: Option<u16>, to: Option<IpAddr>) -> Arc<Self> {
+    pub(in super::super) fn new(port: Option<u16>, to: Option<IpAddr>) -> Arc<Self> {
         Arc::new(Self {
             port,
             to,
@@ -40,24 +40,24 @@ impl Attempt {
     }
 
     /// A connection was begun and not made.
-    pub(super) fn stuck_connecting(&self) -> bool {
+    pub(in super::super) fn stuck_connecting(&self) -> bool {
         self.connecting.load(Relaxed) && !self.connected.load(Relaxed)
     }
 
     /// The request went out on a connection that was not made for it.
-    pub(super) fn reused(&self) -> bool {
+    pub(in super::super) fn reused(&self) -> bool {
         !self.connected.load(Relaxed)
     }
 }
 
 /// Runs a request so that its connection is noted in `attempt`.
-pub(super) fn noting<F: Future>(attempt: &Arc<Attempt>, request: F) -> impl Future<Output = F::Output> {
+pub(in super::super) fn noting<F: Future>(attempt: &Arc<Attempt>, request: F) -> impl Future<Output = F::Output> {
     ATTEMPT.scope(Arc::clone(attempt), request)
 }
 
 /// Puts [`NoteConnect`] around the client's connector.
 #[derive(Debug, Clone)]
-pub(super) struct NoteLayer;
+pub(in super::super) struct NoteLayer;
 
 impl<S> Layer<S> for NoteLayer {
     type Service = NoteConnect<S>;
@@ -71,7 +71,7 @@ impl<S> Layer<S> for NoteLayer {
 /// it; if a kept connection comes free first, the rest of connecting moves to a task of its own, where there is no
 /// attempt to note anything in. So "connected" means: this request got this new connection.
 #[derive(Debug, Clone)]
-pub(super) struct NoteConnect<S>(S);
+pub(in super::super) struct NoteConnect<S>(S);
 
 impl<S, R> Service<R> for NoteConnect<S>
 where
@@ -100,22 +100,24 @@ where
 
 /// [`Names`] as the client's resolver.
 #[derive(Debug)]
-pub(super) struct Resolver(pub(super) Names);
+pub(in super::super) struct Resolver(pub(in super::super) Names);
 
 impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let names = self.0.clone();
-        let (port, to) = ATTEMPT
-            .try_with(|attempt| (attempt.port, attempt.to))
-            .unwrap_or_default();
+        let asked = ATTEMPT.try_with(|attempt| (attempt.port, attempt.to));
+        let (port, to) = asked.unwrap_or_default();
         Box::pin(async move {
-            let found = names.look_up(name.as_str(), port).await?;
-            // an answer that has changed since keeps its turn: the address is judged again once it is connected to
-            let meant = |ip| {
-                let same = found.iter().find(|address| address.ip() == ip);
-                vec![same.copied().unwrap_or_else(|| SocketAddr::new(ip, 0))]
-            };
-            let addresses: Addrs = Box::new(to.map_or_else(|| found.clone(), meant).into_iter());
+            let mut found = names.look_up(name.as_str(), port).await?;
+            if let Some(to) = to {
+                // an address that the name has no more keeps its turn, if it may be connected to
+                if !names.allows(to) {
+                    return Err(NameError::Private(to).into());
+                }
+                let known = found.iter().find(|address| address.ip() == to);
+                found = vec![known.copied().unwrap_or_else(|| SocketAddr::new(to, 0))];
+            }
+            let addresses: Addrs = Box::new(found.into_iter());
             Ok(addresses)
         })
     }

@@ -1,0 +1,271 @@
+//! Ways through a proxy: HTTP with CONNECT, and SOCKS 5, written here.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use crawler::fetch::FetchErrorKind;
+use crawler::fetch::dns::AddressPolicy;
+use crawler::fetch::http::{HttpFetcher, HttpSettings};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::fetch::{assert_body, assert_fault, page, settings};
+use crate::raw_server::{RawServer, send};
+use crate::secure_server::{SecureServer, manner};
+
+/// A proxy that leads every way to one server.
+struct Proxy {
+    address: SocketAddr,
+    /// What it was asked for.
+    log: Arc<Mutex<Vec<String>>>,
+}
+
+#[derive(Clone, Copy)]
+enum Speaks {
+    Http,
+    Socks,
+}
+
+impl Proxy {
+    /// `login` is the user and the password that it wants.
+    async fn start(speaks: Speaks, to: SocketAddr, login: Option<(&'static str, &'static str)>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let asked = Arc::clone(&log);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let asked = Arc::clone(&asked);
+                tokio::spawn(async move {
+                    let _ = match speaks {
+                        Speaks::Http => http(stream, to, login, &asked).await,
+                        Speaks::Socks => socks(stream, to, login, &asked).await,
+                    };
+                });
+            }
+        });
+        Self { address, log }
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.log.lock().unwrap().clone()
+    }
+}
+
+async fn relay(mut stream: TcpStream, to: SocketAddr) -> std::io::Result<()> {
+    let mut server = TcpStream::connect(to).await?;
+    tokio::io::copy_bidirectional(&mut stream, &mut server)
+        .await
+        .map(|_| ())
+}
+
+async fn http(
+    mut stream: TcpStream,
+    to: SocketAddr,
+    login: Option<(&str, &str)>,
+    asked: &Mutex<Vec<String>>,
+) -> std::io::Result<()> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await?);
+    }
+    let head = String::from_utf8(head).unwrap();
+    asked.lock().unwrap().push(head.clone());
+    let wanted = login.map(|(user, password)| {
+        let pair = data_encoding::BASE64.encode(format!("{user}:{password}").as_bytes());
+        format!("\r\nProxy-Authorization: Basic {pair}\r\n")
+    });
+    if wanted.is_some_and(|line| !head.contains(&line)) {
+        return stream.write_all(b"HTTP/1.1 407 No\r\nContent-Length: 0\r\n\r\n").await;
+    }
+    if head.starts_with("CONNECT down.test:") {
+        return stream.write_all(b"HTTP/1.1 502 Bad Gateway\r\n\r\n").await;
+    }
+    if head.starts_with("CONNECT ") {
+        stream.write_all(b"HTTP/1.1 200 Here you are\r\nX: y\r\n\r\n").await?;
+        return relay(stream, to).await;
+    }
+    stream.write_all(&page("forwarded")).await
+}
+
+async fn socks(
+    mut stream: TcpStream,
+    to: SocketAddr,
+    login: Option<(&str, &str)>,
+    asked: &Mutex<Vec<String>>,
+) -> std::io::Result<()> {
+    let mut start = [0; 2];
+    stream.read_exact(&mut start).await?;
+    let mut methods = vec![0; start[1].into()];
+    stream.read_exact(&mut methods).await?;
+    let method = if login.is_some() { 2 } else { 0 };
+    if !methods.contains(&method) {
+        return stream.write_all(&[5, 0xff]).await;
+    }
+    stream.write_all(&[5, method]).await?;
+    if let Some((user, password)) = login {
+        let mut texts = [const { String::new() }; 2];
+        assert_eq!(stream.read_u8().await?, 1);
+        for text in &mut texts {
+            let mut bytes = vec![0; stream.read_u8().await?.into()];
+            stream.read_exact(&mut bytes).await?;
+            *text = String::from_utf8(bytes).unwrap();
+        }
+        let good = texts == [user, password];
+        stream.write_all(&[1, u8::from(!good)]).await?;
+    }
+    let mut request = [0; 4];
+    stream.read_exact(&mut request).await?;
+    let host = if request[3] == 1 {
+        let mut ip = [0; 4];
+        stream.read_exact(&mut ip).await?;
+        std::net::Ipv4Addr::from(ip).to_string()
+    } else {
+        let mut name = vec![0; stream.read_u8().await?.into()];
+        stream.read_exact(&mut name).await?;
+        String::from_utf8(name).unwrap()
+    };
+    let port = stream.read_u16().await?;
+    asked.lock().unwrap().push(format!("{host}:{port}"));
+    if host == "down.test" {
+        return stream.write_all(&[5, 4, 0, 1, 0, 0, 0, 0, 0, 0]).await;
+    }
+    // the address it uses, as a name: any length has to be read
+    stream.write_all(b"\x05\x00\x00\x03\x05proxy\x00\x50").await?;
+    relay(stream, to).await
+}
+
+fn through(proxy: &str, change: impl FnOnce(&mut HttpSettings)) -> HttpFetcher {
+    let mut settings = settings();
+    settings.insecure_tls = true;
+    // the proxy's own address needs no permission
+    settings.addresses = AddressPolicy::default();
+    settings.proxy = Some(proxy.to_owned());
+    change(&mut settings);
+    HttpFetcher::new(settings).unwrap()
+}
+
+#[tokio::test]
+async fn an_http_proxy_leads_to_tls_and_forwards_the_rest() {
+    let server = SecureServer::start(manner(&["h2", "http/1.1"])).await;
+    let proxy = Proxy::start(Speaks::Http, server.address, Some(("me", "p@ss"))).await;
+    let web = through(&format!("http://me:p%40ss@{}", proxy.address), |_| ());
+    let response = web.fetch_href("https://site.test/x", None).await.unwrap();
+    assert_body(&response, b"secure", None);
+    assert_eq!(response.remote, None);
+    assert_eq!(response.protocols, ["http/1.1", "tls/1.3"], "no HTTP/2 behind a proxy");
+    assert_eq!(
+        proxy.asked(),
+        [
+            "CONNECT site.test:443 HTTP/1.1\r\nHost: site.test:443\r\nUser-Agent: testbot/1.0\r\nProxy-Authorization: Basic bWU6cEBzcw==\r\n\r\n"
+        ]
+    );
+    let response = web.fetch_href("http://site.test:81/y", None).await.unwrap();
+    assert_body(&response, b"forwarded", None);
+    let sent = proxy.asked().pop().unwrap();
+    assert!(
+        sent.starts_with("GET http://site.test:81/y HTTP/1.1\r\nHost: site.test:81\r\n"),
+        "{sent}"
+    );
+    let record = String::from_utf8(response.request_head).unwrap();
+    assert!(
+        record.contains("Proxy-Authorization: [redacted]\r\n") && !record.contains("Basic"),
+        "{record}"
+    );
+
+    let refused = web.fetch_href("https://down.test/", None).await;
+    assert_fault(refused, &FetchErrorKind::Connect, "down.test: the proxy refuses: 502");
+    let stranger = through(&format!("http://{}", proxy.address), |_| ());
+    for url in ["https://site.test/", "http://site.test/"] {
+        let refused = stranger.fetch_href(url, None).await;
+        assert_fault(refused, &FetchErrorKind::Connect, "site.test: the proxy refuses: 407");
+    }
+    for host in ["10.0.0.1", "localhost", "[::1]", "127.1"] {
+        let before = proxy.asked().len();
+        let refused = web.fetch_href(&format!("https://{host}/"), None).await;
+        assert_fault(refused, &FetchErrorKind::PrivateAddress, "--allow-address");
+        assert_eq!(proxy.asked().len(), before);
+    }
+}
+
+#[tokio::test]
+async fn socks_leads_by_name_or_by_an_address_that_was_judged() {
+    let server = RawServer::always(vec![send(page("behind"))]).await;
+    let secure = SecureServer::start(manner(&["http/1.1"])).await;
+    let pin = |address: &str| vec![("site.test".to_owned(), 80, address.parse().unwrap())];
+
+    let proxy = Proxy::start(Speaks::Socks, server.address, Some(("me", "secret"))).await;
+    let names = through(&format!("socks5h://me:secret@{}", proxy.address), |_| ());
+    for _ in 0..2 {
+        let response = names.fetch_href("http://site.test/", None).await.unwrap();
+        assert_body(&response, b"behind", None);
+        assert_eq!(response.remote, None);
+    }
+    assert_eq!(proxy.asked(), ["site.test:80"], "and the connection is kept");
+    assert!(
+        server.requests()[0]
+            .head
+            .starts_with(b"GET / HTTP/1.1\r\nHost: site.test\r\n")
+    );
+
+    let looked_up = through(&format!("socks5://me:secret@{}", proxy.address), |s| {
+        s.pins = pin("1.2.3.4:80");
+    });
+    let response = looked_up.fetch_href("http://site.test/", None).await.unwrap();
+    assert_body(&response, b"behind", None);
+    assert_eq!(response.remote, Some("1.2.3.4".parse().unwrap()));
+    assert_eq!(proxy.asked().pop().unwrap(), "1.2.3.4:80");
+    let inside = through(&format!("socks5://me:secret@{}", proxy.address), |s| {
+        s.pins = pin("10.0.0.7:80");
+    });
+    let asked = proxy.asked().len();
+    for (web, url) in [
+        (&inside, "http://site.test/"),
+        (&names, "http://127.0.0.1/"),
+        (&names, "http://a.localhost/"),
+    ] {
+        assert_fault(
+            web.fetch_href(url, None).await,
+            &FetchErrorKind::PrivateAddress,
+            "--allow-address",
+        );
+    }
+    assert_eq!(proxy.asked().len(), asked, "what is private is not asked for");
+
+    let refused = names.fetch_href("http://down.test/", None).await;
+    assert_fault(
+        refused,
+        &FetchErrorKind::Connect,
+        "down.test: the proxy refuses: host unreachable",
+    );
+    let wrong = through(&format!("socks5h://me:wrong@{}", proxy.address), |_| ());
+    assert_fault(
+        wrong.fetch_href("http://site.test/", None).await,
+        &FetchErrorKind::Connect,
+        "does not accept the user",
+    );
+    let stranger = through(&format!("socks5h://{}", proxy.address), |_| ());
+    assert_fault(
+        stranger.fetch_href("http://site.test/", None).await,
+        &FetchErrorKind::Connect,
+        "wants a user",
+    );
+
+    let proxy = Proxy::start(Speaks::Socks, secure.address, None).await;
+    let web = through(&format!("socks5h://{}", proxy.address), |_| ());
+    let response = web.fetch_href("https://site.test/", None).await.unwrap();
+    assert_body(&response, b"secure", None);
+    assert_eq!(proxy.asked(), ["site.test:443"]);
+}
+
+#[tokio::test]
+async fn a_proxy_that_is_none_is_said_so() {
+    let server = RawServer::always(vec![send("nonsense\r\n")]).await;
+    let web = through(&format!("http://{}", server.address), |_| ());
+    let refused = web.fetch_href("https://site.test/", None).await;
+    assert_fault(refused, &FetchErrorKind::Connect, "it does not speak HTTP");
+    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let web = through(&format!("socks5h://{nobody}"), |_| ());
+    let refused = web.fetch_href("http://site.test/", None).await;
+    assert_fault(refused, &FetchErrorKind::Connect, "is not reached: Connection refused");
+}
