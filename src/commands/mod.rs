@@ -3,6 +3,7 @@
 pub mod crawl;
 pub mod demo;
 mod descriptors;
+mod heap;
 pub mod filter;
 mod log;
 mod settings;
@@ -150,6 +151,7 @@ pub fn help() -> String {
 /// Runs the command line `args` (the program's name first) and gives the exit code.
 #[must_use]
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    heap::keep_lean();
     let matches = match command().try_get_matches_from(args) {
         Ok(matches) => matches,
         Err(error) => {
