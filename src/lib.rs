@@ -19,6 +19,7 @@ pub mod stats;
 pub mod seeds;
 pub mod url;
 pub mod scope;
+pub mod traps;
 pub mod seen;
 pub mod frontier;
 pub mod politeness;

@@ -124,6 +124,7 @@ struct Report<'a> {
     status: &'a BTreeMap<u16, u64>,
     mime: &'a BTreeMap<String, u64>,
     failures: &'a BTreeMap<String, u64>,
+    traps: &'a BTreeMap<String, u64>,
     hosts: u64,
     bytes: ByteCounts,
     seen: Account,
@@ -166,6 +167,7 @@ impl<'a> Report<'a> {
             status: &counters.status,
             mime: &counters.mime,
             failures: &counters.failures,
+            traps: &counters.traps,
             hosts: counters.hosts,
             bytes: counters.bytes,
             seen: clean(outcome.last.seen),
@@ -281,6 +283,7 @@ pub(crate) mod tests {
             status: BTreeMap::from([(200, 38), (404, 2)]),
             mime: BTreeMap::from([("text/html".to_owned(), 30), ("image/png".to_owned(), 10)]),
             failures: BTreeMap::from([("dns".to_owned(), 1), ("timeout".to_owned(), 2)]),
+            traps: BTreeMap::from([("calendar".to_owned(), 3)]),
             hosts: 4,
             archive_files: 1,
             min_gap_us: Some(1_000_250),
@@ -368,6 +371,9 @@ pub(crate) mod tests {
           "failures": {
             "dns": 1,
             "timeout": 2
+          },
+          "traps": {
+            "calendar": 3
           },
           "hosts": 4,
           "bytes": {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::url::CrawlUrl;
+use crate::url::{CrawlUrl, surt};
 
 /// How far the crawl reaches from its seeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -65,6 +65,10 @@ pub struct Scope {
     keys: BTreeSet<String>,
     /// Identities of the seeds that the patterns would refuse.
     exempt: BTreeSet<String>,
+    /// Prefixes of SURT keys that are covered besides.
+    surts: Vec<String>,
+    /// Hops from a covered page to pages that nothing covers.
+    offsite_hops: u8,
     include: Option<regex::RegexSet>,
     exclude: Option<regex::RegexSet>,
     max_depth: Option<u16>,
@@ -86,10 +90,32 @@ impl Scope {
             kind,
             keys: BTreeSet::new(),
             exempt: BTreeSet::new(),
+            surts: Vec::new(),
+            offsite_hops: 0,
             include: compiled(include)?,
             exclude: compiled(exclude)?,
             max_depth,
         })
+    }
+
+    /// Widens the scope to every address whose SURT key begins with one of `prefixes`, as [`surt_prefix`] writes them.
+    #[must_use]
+    pub fn with_surts(mut self, prefixes: &[String]) -> Self {
+        self.surts = prefixes.iter().filter_map(|text| surt_prefix(text).ok()).collect();
+        self
+    }
+
+    /// Lets links lead so many hops out of the scope.
+    #[must_use]
+    pub fn with_offsite_hops(mut self, hops: u8) -> Self {
+        self.offsite_hops = hops;
+        self
+    }
+
+    /// May a page that nothing covers be fetched so many hops out of the scope, `depth` hops from a seed?
+    #[must_use]
+    pub fn reaches_out(&self, hops: u8, depth: u16) -> bool {
+        hops <= self.offsite_hops && self.max_depth.is_none_or(|max| depth <= max)
     }
 
     /// Widens the scope to a seed (or to where a seed redirected).
@@ -164,7 +190,56 @@ impl Scope {
         }
     }
 
+    /// The rule behind a verdict, in words.
+    #[must_use]
+    pub fn why(&self, url: &CrawlUrl, verdict: Verdict) -> String {
+        let first = |set: &Option<regex::RegexSet>, text: &str| {
+            let set = set.as_ref()?;
+            set.patterns().get(set.matches(text).iter().next()?).cloned()
+        };
+        let kind = match self.kind {
+            ScopeKind::Host => "host",
+            ScopeKind::Domain => "domain",
+            ScopeKind::Prefix => "prefix",
+            ScopeKind::Any => "any",
+        };
+        match verdict {
+            Verdict::In if self.exempt.contains(url.canonical()) => "it is a seed".to_owned(),
+            Verdict::In if self.kind == ScopeKind::Any => "--scope any".to_owned(),
+            Verdict::In if self.surt_of(url).is_some() => {
+                let prefix = self.surt_of(url).map_or("", String::as_str);
+                format!("--scope-surt {prefix}")
+            }
+            Verdict::In => {
+                let include = first(&self.include, url.href());
+                let include = include.map_or_else(String::new, |pattern| format!(", --include {pattern}"));
+                format!("--scope {kind} of the seeds covers it{include}")
+            }
+            Verdict::Out(OutReason::Scope) => format!("--scope {kind}: no seed's {kind} covers it"),
+            Verdict::Out(OutReason::Pattern) => {
+                let exclude = first(&self.exclude, url.href()).or_else(|| first(&self.exclude, url.canonical()));
+                exclude.map_or_else(
+                    || "no --include matches".to_owned(),
+                    |pattern| format!("--exclude {pattern}"),
+                )
+            }
+            Verdict::Out(OutReason::Depth) => "deeper than --max-depth".to_owned(),
+        }
+    }
+
+    /// The prefix that covers an address.
+    fn surt_of(&self, url: &CrawlUrl) -> Option<&String> {
+        if self.surts.is_empty() {
+            return None;
+        }
+        let key = surt::surt_with(url.href(), SURT);
+        self.surts.iter().find(|prefix| key.starts_with(prefix.as_str()))
+    }
+
     fn is_covered(&self, url: &CrawlUrl) -> bool {
+        if self.surt_of(url).is_some() {
+            return true;
+        }
         match self.kind {
             ScopeKind::Host => self.keys.contains(url.host_key()),
             ScopeKind::Domain => self.keys.contains(url.registrable_domain()),
@@ -192,6 +267,45 @@ impl Scope {
             .as_ref()
             .is_none_or(|patterns| patterns.is_match(url.href()))
     }
+}
+
+/// The form of SURT keys that prefixes are held against.
+const SURT: surt::Options = surt::Options {
+    with_scheme: false,
+    trailing_comma: true,
+    host_massage: false,
+    reverse_ipaddr: false,
+};
+
+/// A prefix of SURT keys in the form that the scope holds addresses against: `com,example,` covers the domain and every
+/// host below it, `com,example,)/docs` a path of one host. `http://(`, `+` and the form of CDXJ keys (`com,example)/`) are
+/// understood.
+///
+/// # Errors
+/// What was expected.
+pub fn surt_prefix(text: &str) -> Result<String, String> {
+    let expected = || "expected a SURT prefix such as com,example, or com,example)/docs".to_owned();
+    let text = text.trim().trim_start_matches('+');
+    let text = text
+        .split_once("://")
+        .map_or(text, |(_, rest)| rest)
+        .trim_start_matches('(');
+    let (host, path) = text
+        .split_once(')')
+        .map_or((text, None), |(host, path)| (host, Some(path)));
+    let letters = |c: char| c.is_ascii_alphanumeric() || matches!(c, ',' | '-' | '_' | ':' | '.' | '[' | ']');
+    if host.trim_matches(',').is_empty() || !host.chars().all(letters) {
+        return Err(expected());
+    }
+    let host = host.to_ascii_lowercase();
+    Ok(match path {
+        None => host,
+        Some(path) if path.is_empty() || path.starts_with('/') => {
+            let comma = if host.ends_with(',') { "" } else { "," };
+            format!("{host}{comma}){}", path.to_lowercase())
+        }
+        Some(_) => return Err(expected()),
+    })
 }
 
 /// `None` for no patterns.
@@ -360,6 +474,53 @@ mod tests {
         assert!(scope.seed_redirected(&url("http://h/docs/"), &url("https://www.h/manual/index.html")));
         assert!(is_in(&scope, "https://www.h/manual/x") && is_in(&scope, "http://h/docs/x"));
         assert!(!scope.seed_redirected(&url("http://h/docs/"), &url("https://www.h/manual/")));
+    }
+
+    #[test]
+    fn a_surt_prefix_widens_the_scope_to_what_it_covers() {
+        let covered = |prefix: &str, address: &str| {
+            let prefix = surt_prefix(prefix).unwrap();
+            let scope = scope(ScopeKind::Host, &["http://seed.test/"]).with_surts(&[prefix]);
+            is_in(&scope, "http://seed.test/") && is_in(&scope, address)
+        };
+        for (prefix, inside, outside) in [
+            ("com,example,", "https://a.b.example.com/x", "http://example.org/"),
+            ("com,example,", "http://example.com/", "http://examples.com/"),
+            (
+                "com,example)/docs",
+                "http://example.com/docs/a",
+                "http://example.com/blog",
+            ),
+            (
+                "http://(com,example,www,)/Docs",
+                "http://www.example.com/docs",
+                "http://example.com/docs",
+            ),
+            ("+org,", "http://any.org/", "http://any.com/"),
+        ] {
+            assert!(covered(prefix, inside), "{prefix} {inside}");
+            assert!(!covered(prefix, outside), "{prefix} {outside}");
+        }
+        for wrong in [
+            "",
+            "http://(",
+            ",",
+            "com,exa mple",
+            "com,example)docs",
+            "http://example.com/",
+        ] {
+            assert!(surt_prefix(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn pages_outside_are_reached_within_the_hops_and_the_depth() {
+        let scope = Scope::new(ScopeKind::Host, &[], &[], Some(3))
+            .unwrap()
+            .with_offsite_hops(2);
+        assert!(scope.reaches_out(1, 3) && scope.reaches_out(2, 1));
+        assert!(!scope.reaches_out(3, 1) && !scope.reaches_out(1, 4));
+        assert!(!Scope::new(ScopeKind::Host, &[], &[], None).unwrap().reaches_out(1, 1));
     }
 
     proptest! {

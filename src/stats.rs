@@ -75,6 +75,9 @@ pub struct Counters {
     /// `ledger/row.rs`.
     #[serde(skip)]
     pub texts_cut: u64,
+    /// What each rule against traps dropped. Kept in a row of its own.
+    #[serde(skip)]
+    pub traps: BTreeMap<String, u64>,
 }
 
 /// Distinct media types counted by name; further ones are counted as `other`.
@@ -102,6 +105,9 @@ impl Counters {
         l.trap += d.trap;
         l.seen += d.seen;
         l.admitted += d.admitted;
+        for (rule, count) in &delta.traps {
+            *self.traps.entry((*rule).to_owned()).or_default() += count;
+        }
         self.urls.admitted += d.admitted;
         self.urls.pending += d.admitted;
         self.hosts += delta.hosts;
@@ -166,6 +172,8 @@ pub struct Delta {
     pub gap_us: Option<u64>,
     /// Requests that began before their host was due.
     pub violations: u64,
+    /// What rules against traps dropped, by their words.
+    pub traps: Vec<(&'static str, u64)>,
 }
 
 /// What became of the URL that a fact is about.

@@ -142,6 +142,7 @@ enum Step<'a> {
 fn crawl(seeds: &[String], pages: &Canned, robots_txt: Option<&Canned>, mut seen: impl FnMut(&Step<'_>) -> bool) {
     let identity = Identity::default();
     let settings = shard::Settings {
+        traps: crawler::traps::Settings::default(),
         patience: Patience {
             delay: Duration::ZERO,
             delay_factor: 0.0,
@@ -176,7 +177,8 @@ fn crawl(seeds: &[String], pages: &Canned, robots_txt: Option<&Canned>, mut seen
             requisites: true,
             obey_nofollow: false,
             sitemaps: Sitemaps::No,
-            traps: AtomicU32::new(0),
+            traps: crawler::traps::Settings::default(),
+            trapped: AtomicU32::new(0),
         },
         archive: false,
         obey_noindex: false,
@@ -242,6 +244,7 @@ fn link(seed: &str, identity: &Identity) -> Option<Link> {
         requisites: 0,
         redirects: 0,
         outside: false,
+        offsite: 0,
         seed: Some(print.high),
         lastmod: None,
     })

@@ -4,6 +4,7 @@ pub mod crawl;
 pub mod demo;
 mod descriptors;
 mod heap;
+mod explain;
 pub mod filter;
 mod log;
 mod settings;
@@ -57,6 +58,9 @@ enum Command {
     Crawl,
     /// Crawl a small web of its own on loopback: needs no network
     Demo(demo::DemoArgs),
+    /// What every rule says of a URL; with --job, what became of it
+    #[command(max_term_width = HELP_WIDTH)]
+    Explain(explain::ExplainArgs),
     /// Seen-set filters: sizes by formula
     #[command(subcommand, subcommand_value_name = "COMMAND")]
     Filter(FilterCommand),
@@ -139,6 +143,7 @@ pub fn command() -> clap::Command {
     let with_flags = |command: clap::Command| command.args(config::flags::args()).args_override_self(true);
     with_flags(Cli::command())
         .mut_subcommand("crawl", with_flags)
+        .mut_subcommand("explain", with_flags)
         .mut_subcommand("config", |command| command.mut_subcommand("show", with_flags))
 }
 
@@ -171,6 +176,10 @@ fn dispatch(command: Option<Command>, matches: &ArgMatches) -> ExitCode {
         None => with_settings(matches, crawl::run_loaded),
         Some(Command::Crawl) => with_settings(below(matches, &["crawl"]), crawl::run_loaded),
         Some(Command::Demo(args)) => demo::run(&args),
+        Some(Command::Explain(args)) => match explain::load(below(matches, &["explain"])) {
+            Ok(loaded) => explain::run(&args, &loaded),
+            Err(error) => fail(&error.to_string(), USAGE),
+        },
         Some(Command::Filter(FilterCommand::Size(args))) => size(&args),
         Some(Command::Config(ConfigCommand::Init { file })) => settings::init(&file),
         Some(Command::Config(ConfigCommand::Check { file })) => settings::check(&file),

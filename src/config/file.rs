@@ -6,10 +6,12 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::load::{Given, Layer, Origin};
+use super::overrides;
 use super::setting::{Setting, Shape};
 use super::table::{setting, settings};
 use crate::extract::fields::Field;
 use crate::fetch::http::Auth;
+use crate::traps::settings::Override;
 
 /// Most `[[extract.field]]` of a file.
 pub(super) const MAX_FIELDS: usize = 1_000;
@@ -22,6 +24,8 @@ pub(super) struct Parsed {
     pub(super) layer: Layer,
     pub(super) fields: Vec<Field>,
     pub(super) auth: Vec<Auth>,
+    /// `[[trap]]`.
+    pub(super) traps: Vec<Override>,
     /// In the order of the file.
     pub(super) problems: Vec<String>,
 }
@@ -34,6 +38,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Parsed {
         layer: Layer::new(),
         fields: Vec::new(),
         auth: Vec::new(),
+        traps: Vec::new(),
         problems: Vec::new(),
     };
     let (table, errors) = DeTable::parse_recoverable(text);
@@ -53,6 +58,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Parsed {
         layer: reader.layer,
         fields: reader.fields,
         auth: reader.auth,
+        traps: reader.traps,
         problems: problems.collect(),
     }
 }
@@ -63,6 +69,7 @@ struct Reader<'a> {
     layer: Layer,
     fields: Vec<Field>,
     auth: Vec<Auth>,
+    traps: Vec<Override>,
     problems: Vec<(usize, String)>,
 }
 
@@ -83,6 +90,8 @@ impl Reader<'_> {
                 self.extract(value);
             } else if name == "auth" {
                 self.logins(value);
+            } else if name == "trap" {
+                self.overrides(at, value);
             } else if let Some(setting) = setting(name) {
                 self.setting(setting, value);
             } else if value.get_ref().is_table() {
@@ -94,6 +103,18 @@ impl Reader<'_> {
                 let known = settings().map(|setting| setting.key.to_owned());
                 self.problem(at, &format!("unknown key {name:?}{}", hint(nearest(name, known))));
             }
+        }
+    }
+
+    /// `[[trap]]`
+    fn overrides(&mut self, at: usize, value: &Spanned<DeValue<'_>>) {
+        let Some(list) = value.get_ref().as_array() else {
+            return self.problem(at, "trap: expected tables [[trap]]");
+        };
+        let mut problems = Vec::new();
+        self.traps = overrides::read(at, list, |at, text| problems.push((at, text.to_owned())));
+        for (at, text) in problems {
+            self.problem(at, &text);
         }
     }
 

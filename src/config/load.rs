@@ -151,11 +151,13 @@ impl Merge {
             layer,
             fields,
             auth,
+            traps,
             problems,
         } = file::parse(path, text);
         self.problems.extend(problems);
         self.config.fields = fields;
         self.config.auth = auth;
+        self.config.traps.overrides = traps;
         self.layer(&layer);
     }
 

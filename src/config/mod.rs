@@ -10,6 +10,7 @@ mod checks;
 mod file;
 pub mod flags;
 pub mod load;
+mod overrides;
 pub mod sample;
 pub mod setting;
 pub mod table;
@@ -44,6 +45,10 @@ pub struct Config {
     pub fresh: bool,
     /// How far the crawl reaches.
     pub scope: ScopeKind,
+    /// Prefixes of SURT keys that are in scope besides.
+    pub scope_surts: Vec<String>,
+    /// Hops from a page in scope to pages that are not.
+    pub offsite_hops: u8,
     /// Only addresses that match one of these.
     pub include: Vec<String>,
     /// No address that matches one of these.
@@ -136,6 +141,8 @@ pub struct Config {
     pub warc_size: u64,
     /// Start of WARC file names.
     pub warc_prefix: String,
+    /// The rules against traps: one switch, and `[[trap]]` for single hosts.
+    pub traps: crate::traps::Settings,
     /// CSS-selector fields for pages.jsonl.
     pub fields: Vec<crate::extract::fields::Field>,
     /// No progress, errors only.
@@ -155,6 +162,8 @@ impl Default for Config {
             job: PathBuf::from("crawl"),
             fresh: false,
             scope: ScopeKind::Host,
+            scope_surts: Vec::new(),
+            offsite_hops: 0,
             include: Vec::new(),
             exclude: Vec::new(),
             rules: crate::url::Rules::default(),
@@ -201,6 +210,7 @@ impl Default for Config {
             archive: true,
             warc_size: 1 << 30,
             warc_prefix: "crawl".to_owned(),
+            traps: crate::traps::Settings::default(),
             fields: Vec::new(),
             quiet: false,
             verbose: 0,

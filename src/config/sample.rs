@@ -49,7 +49,13 @@ pub fn sample() -> String {
          # [[auth]]\n\
          # host = \"https://example.com\"\n\
          # user = \"me\"\n\
-         # password = \"secret\"\n",
+         # password = \"secret\"\n\n\
+         ## Rules against traps for single hosts.\n\n\
+         # [[trap]]\n\
+         # host = \"*.example.com\"  # a host, or a domain and every host below it; the first that covers a host counts\n\
+         # off = true              # no rule holds here\n\
+         # without = [\"calendar\"]  # these do not hold\n\
+         # max_per_shape = 5000    # URLs of one shape (/p/12 and /p/7 share one) at most\n",
     );
     out
 }
@@ -99,6 +105,7 @@ pub fn effective(loaded: &Loaded) -> String {
         }
         let _ = writeln!(out, "all = {}\n", field.all);
     }
+    super::overrides::write(&loaded.config.traps, &mut out);
     out
 }
 

@@ -359,6 +359,9 @@ impl<F: Fetcher> Loop<'_, F> {
                 self.widen(&from, &to);
             }
         }
+        for dropped in &fact.dropped {
+            self.crawl.visits.judge.name_trap(&dropped.url, &address, dropped.rule);
+        }
         if let (Some((rest, rule)), Some(log)) = (fact.rest, &mut log) {
             // what the host is owed from the end of this line's request on, so that a reader can check it
             let micros = u64::try_from(rest.as_micros()).unwrap_or(u64::MAX);

@@ -84,5 +84,6 @@ pub(super) fn shard(
     let mut shard = Shard::new(plan.shard.clone(), restored.seen, found.tail.next_sequence, hold_until);
     shard.load_listed(found.listed);
     ledger::hosts(store, |row, has_rows| shard.load_host(row, has_rows, now)).map_err(state)?;
+    ledger::traps(store, |host, row| shard.load_traps(host, row)).map_err(state)?;
     Ok(shard)
 }

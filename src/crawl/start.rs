@@ -31,6 +31,11 @@ pub(super) fn plan(
     job: &FilePath,
 ) -> Result<Plan, CrawlError> {
     let scope = Scope::new(config.scope, &config.include, &config.exclude, config.max_depth)
+        .map(|scope| {
+            scope
+                .with_surts(&config.scope_surts)
+                .with_offsite_hops(config.offsite_hops)
+        })
         .map_err(|error| CrawlError::Usage(error.to_string()))?;
     let fields = if config.fields.is_empty() {
         None
@@ -65,6 +70,7 @@ pub(super) fn plan(
                 (false, false) => Sitemaps::No,
             },
             max_sitemap_urls: config.max_sitemap_urls,
+            traps: config.traps.clone(),
         },
         concurrency: config.concurrency,
         identity: Identity::with(config.rules.clone()),
@@ -197,6 +203,7 @@ pub(super) fn seed_links(
             requisites: 0,
             redirects: 0,
             outside: false,
+            offsite: 0,
             seed,
             lastmod: None,
         });
@@ -226,6 +233,7 @@ pub(super) fn seed_links(
             requisites: 0,
             redirects: 0,
             outside,
+            offsite: 0,
             seed: None,
             lastmod: None,
         });

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::extract::LinkKind;
 use crate::hash::HashKey;
+use crate::traps::Lineage;
 use crate::url::{CrawlUrl, Identity, Reject};
 
 /// A host's number: handed out in order of first admission, never reused within a job.
@@ -21,13 +22,22 @@ pub type HostId = u32;
 /// The place of a URL in its host's queue: priority (lower first), then order of admission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default)]
 pub struct Place {
-    /// Navigation hops from a seed.
+    /// Navigation hops from a seed, and [`Place::BACK`] at the back of the queue.
     pub priority: u16,
     /// Order of admission within the job.
     pub sequence: u64,
 }
 
 impl Place {
+    /// Added to the priority of what goes to the back of its queue.
+    pub const BACK: u16 = 0x8000;
+
+    /// The priority of a URL so many hops from a seed, at the back of the queue if said.
+    #[must_use]
+    pub fn priority(depth: u16, back: bool) -> u16 {
+        depth.min(Self::BACK - 1) + if back { Self::BACK } else { 0 }
+    }
+
     /// Before every place.
     pub const FIRST: Place = Place {
         priority: 0,
@@ -103,6 +113,12 @@ pub struct Path {
     /// behind `lastmod`.
     #[serde(skip)]
     pub chain: Vec<Asked>,
+    /// What it inherits from the pages that led to it. Stored behind the chain, where earlier rows end.
+    #[serde(skip)]
+    pub lineage: Lineage,
+    /// Hops out of the scope up to here. Stored behind the lineage.
+    #[serde(skip)]
+    pub offsite: u8,
 }
 
 /// A request of a chain of redirects, remembered so that the chain may come back to a page by another request and
@@ -148,6 +164,8 @@ impl Path {
             tries: 0,
             lastmod: None,
             chain: Vec::new(),
+            lineage: Lineage::default(),
+            offsite: 0,
         }
     }
 
@@ -183,13 +201,24 @@ impl Item {
     pub fn to_row(&self) -> Vec<u8> {
         #[expect(clippy::expect_used, reason = "plain data always encodes")]
         let mut row = postcard::to_stdvec(&(self.url.href(), &self.path)).expect("a row encodes");
-        let Path { lastmod, chain, .. } = &self.path;
-        if lastmod.is_some() || !chain.is_empty() {
+        let Path {
+            lastmod,
+            chain,
+            lineage,
+            offsite,
+            ..
+        } = &self.path;
+        let inherits = *lineage != Lineage::default() || *offsite > 0;
+        if lastmod.is_some() || !chain.is_empty() || inherits {
             row.extend_from_slice(&lastmod.map_or(0, NonZeroU32::get).to_le_bytes());
         }
-        if !chain.is_empty() {
+        if !chain.is_empty() || inherits {
             #[expect(clippy::expect_used, reason = "plain data always encodes")]
             row.extend(postcard::to_stdvec(chain).expect("a chain encodes"));
+        }
+        if inherits {
+            row.extend_from_slice(&lineage.to_bytes());
+            row.push(*offsite);
         }
         row
     }
@@ -201,10 +230,15 @@ impl Item {
     pub fn from_row(bytes: &[u8], identity: &Identity) -> Result<Self, String> {
         let failed = |error: postcard::Error| error.to_string();
         let ((href, mut path), rest): ((String, Path), _) = postcard::take_from_bytes(bytes).map_err(failed)?;
-        if let Some((lastmod, chain)) = rest.split_first_chunk() {
+        if let Some((lastmod, rest)) = rest.split_first_chunk() {
             path.lastmod = NonZeroU32::new(u32::from_le_bytes(*lastmod));
-            if !chain.is_empty() {
-                path.chain = postcard::from_bytes(chain).map_err(failed)?;
+            if !rest.is_empty() {
+                let (chain, rest) = postcard::take_from_bytes(rest).map_err(failed)?;
+                path.chain = chain;
+                if let Some((lineage, offsite)) = rest.split_first_chunk() {
+                    path.lineage = Lineage::from_bytes(*lineage);
+                    path.offsite = offsite.first().copied().unwrap_or(0);
+                }
             }
         }
         let url = CrawlUrl::parse(&href, identity).map_err(|reject: Reject| format!("{href}: {reject}"))?;

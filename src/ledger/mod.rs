@@ -28,7 +28,7 @@ use crate::store::{Batch, Store, Table};
 use crate::url::{Identity, Scheme};
 pub use check::check;
 use held::Held;
-pub use row::{Entry, Found, JobRow, LogEntry, Tail, cookies, hosts, look};
+pub use row::{Entry, Found, JobRow, LogEntry, Tail, cookies, hosts, look, robots_txt, traps};
 use row::{decode, encode};
 
 /// Time between two syncs, at most, while there is something to sync.
@@ -57,6 +57,8 @@ const IMPORTED_KEY: &[u8] = b"cookies.txt";
 const LISTED_KEY: &[u8] = b"listed";
 const SEED_PREFIX: &[u8] = b"seed/";
 const WIDEN_PREFIX: &[u8] = b"widen/";
+const TRAP_PREFIX: &[u8] = b"trap/";
+const TRAP_COUNTS_KEY: &[u8] = b"traps";
 
 /// The settings of the archive; `None` in [`Ledger`] for no archive.
 #[derive(Debug, Clone)]
@@ -127,6 +129,8 @@ pub struct Ledger {
     pages: Option<Held>,
     prints: Vec<u8>,
     written: u64,
+    /// The counts of traps have changed since the last batch.
+    traps_counted: bool,
 }
 
 impl Ledger {
@@ -175,6 +179,7 @@ impl Ledger {
             pages,
             prints: Vec::new(),
             written: 0,
+            traps_counted: false,
         };
         ledger.mend_archive()?;
         Ok(ledger)
@@ -316,6 +321,11 @@ impl Ledger {
             let texts_cut = self.tail.counters.texts_cut + fact.delta.texts_cut;
             self.batch.put(Table::Meta, TEXTS_CUT_KEY, encode(&texts_cut));
         }
+        if let Some((host, row)) = &fact.traps {
+            let key = [TRAP_PREFIX, &host.to_be_bytes()].concat();
+            self.batch.put(Table::Meta, &key, row.clone());
+        }
+        self.traps_counted |= !fact.delta.traps.is_empty();
         self.tail.seeds_offered |= fact.seeds_offered;
         // a batch is never empty after a fact: counters and tail change with every one
         self.batch.put(Table::Meta, TAIL_KEY, Vec::new());
@@ -347,6 +357,9 @@ impl Ledger {
         self.tail.pages = self.pages.as_ref().map_or(0, Held::len);
         let mut batch = std::mem::take(&mut self.batch);
         batch.put(Table::Meta, TAIL_KEY, encode(&self.tail));
+        if std::mem::take(&mut self.traps_counted) {
+            batch.put(Table::Meta, TRAP_COUNTS_KEY, encode(&self.tail.counters.traps));
+        }
         self.store.commit(batch, true).naming("state/store")?;
         self.digests.clear();
         Ok(())

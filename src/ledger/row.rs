@@ -4,7 +4,9 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use super::{IMPORTED_KEY, JOB_KEY, LISTED_KEY, RULES_KEY, TAIL_KEY, TEXTS_CUT_KEY, WIDEN_PREFIX};
+use super::{
+    IMPORTED_KEY, JOB_KEY, LISTED_KEY, RULES_KEY, TAIL_KEY, TEXTS_CUT_KEY, TRAP_COUNTS_KEY, TRAP_PREFIX, WIDEN_PREFIX,
+};
 use crate::archive::warc::Members;
 use crate::clock::Time;
 use crate::cookies::Jar;
@@ -13,7 +15,7 @@ use crate::hash::Fingerprint;
 use crate::shard::{Fact, HostRow};
 use crate::stats::Counters;
 use crate::store::{Batch, Store, Table};
-use crate::url::{Identity, Rules};
+use crate::url::{Identity, Rules, Scheme};
 
 /// What the files hold that the store vouches for, and the totals up to there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -131,6 +133,9 @@ pub fn look(store: &dyn Store) -> io::Result<Found> {
     if let Some(bytes) = read(TEXTS_CUT_KEY)? {
         tail.counters.texts_cut = decode(&bytes)?;
     }
+    // not in the tail, because jobs of earlier versions have none
+    let traps = read(TRAP_COUNTS_KEY)?.map(|bytes| decode(&bytes)).transpose()?;
+    tail.counters.traps = traps.unwrap_or_default();
     let rows = store.range(Table::Meta, WIDEN_PREFIX, true, WIDEN_PREFIX, usize::MAX)?;
     let widened = rows
         .into_iter()
@@ -180,6 +185,36 @@ pub fn cookies(store: &dyn Store) -> io::Result<Jar> {
             _ => return Ok(jar),
         }
     }
+}
+
+/// What earlier runs knew of hosts' traps.
+///
+/// # Errors
+/// If the store cannot be read.
+pub fn traps(store: &dyn Store, mut each: impl FnMut(HostId, &[u8])) -> io::Result<()> {
+    const AT_ONCE: usize = 1_000;
+    let mut after = TRAP_PREFIX.to_vec();
+    loop {
+        let rows = store.range(Table::Meta, &after, false, TRAP_PREFIX, AT_ONCE)?;
+        for (key, row) in &rows {
+            let host = key.get(TRAP_PREFIX.len()..).and_then(|host| host.try_into().ok());
+            if let Some(host) = host.map(HostId::from_be_bytes) {
+                each(host, row);
+            }
+        }
+        match rows.last() {
+            Some((key, _)) if rows.len() == AT_ONCE => after.clone_from(key),
+            _ => return Ok(()),
+        }
+    }
+}
+
+/// The robots.txt of an origin, as it was received.
+///
+/// # Errors
+/// If the store cannot be read.
+pub fn robots_txt(store: &dyn Store, host: HostId, scheme: Scheme) -> io::Result<Option<Vec<u8>>> {
+    store.get(Table::Robots, &super::robots_key(host, scheme))
 }
 
 /// Hosts in order of their ids, each with whether the queue holds rows of it.

@@ -35,6 +35,9 @@ pub(super) fn page(outcome: &Outcome, verdict: &Verdict) -> String {
     let counters = &outcome.last.counters;
     counts(&mut out, "Status", counters.status.iter());
     counts(&mut out, "Media types", counters.mime.iter());
+    if !counters.traps.is_empty() {
+        counts(&mut out, "Traps", counters.traps.iter());
+    }
     if !counters.failures.is_empty() {
         counts(&mut out, "Failures", counters.failures.iter());
     }

@@ -8,7 +8,11 @@ use crate::clock::Time;
 use crate::extract::LinkKind;
 use crate::frontier::{Asked, HostId, Item, Path, Place};
 use crate::stats::{Delta, LinkCounts};
+use crate::traps::{Content, Lineage};
 use crate::url::CrawlUrl;
+
+/// A page, the `Cookie` header that was sent for it, and what it says.
+pub(super) type From<'a> = (&'a Item, Option<&'a str>, Option<Content>);
 
 impl Shard {
     /// Offers the seeds, in order: the first fact of a job.
@@ -25,7 +29,7 @@ impl Shard {
         fact: &mut Fact,
         mut links: Vec<Link>,
         counts: LinkCounts,
-        from: Option<(&Item, Option<&str>)>,
+        from: Option<From<'_>>,
         now: Time,
     ) {
         fact.delta.links = counts;
@@ -49,7 +53,7 @@ impl Shard {
         fact: &mut Fact,
         mut links: Vec<Link>,
         counts: LinkCounts,
-        from: (&Item, Option<&str>),
+        from: From<'_>,
         now: Time,
     ) {
         fact.delta.links = counts;
@@ -71,11 +75,19 @@ impl Shard {
         fact.listed = (self.listed > before).then_some(self.listed);
     }
 
-    /// `from` is the page they stand on and the `Cookie` header that was sent for it.
-    fn admit_some(&mut self, fact: &mut Fact, links: Vec<Link>, from: Option<(&Item, Option<&str>)>, now: Time) {
+    /// `from` is the page they stand on, the `Cookie` header that was sent for it, and what it says.
+    fn admit_some(&mut self, fact: &mut Fact, mut links: Vec<Link>, from: Option<From<'_>>, now: Time) {
+        let mut watch = from.and_then(|(item, _, content)| self.watch(item, content));
+        if let Some(watch) = &mut watch {
+            self.weed(watch, fact, &mut links);
+        }
+        let from = from.map(|(item, cookie, _)| (item, cookie));
         let prints: Vec<_> = links.iter().map(|link| link.print).collect();
         let mut flags = std::mem::take(&mut self.new_flags);
         self.seen.insert_batch(&prints, &mut flags);
+        if let Some(watch) = &mut watch {
+            watch.look(&links, &flags);
+        }
         let mut changed = Vec::new();
         // requests that the chain of redirects up to here has made, and those it makes now
         let mut chain = from.map(|(item, _)| item.path.chain.clone()).unwrap_or_default();
@@ -111,13 +123,21 @@ impl Shard {
                     .unwrap_or_default()
                     .to_vec(),
                 lastmod: link.lastmod,
+                lineage: Lineage::default(),
+                offsite: link.offsite,
             };
             let id = self.host_of(&link.url, &mut fact.delta, now);
-            if self.push(id, Item { url: link.url, path }, &mut fact.put) {
+            let mut item = Item { url: link.url, path };
+            let back = self.place_in_line(watch.as_mut(), from, id, &mut item);
+            let priority = Place::priority(item.path.depth, back);
+            if self.push(id, item, priority, &mut fact.put) {
                 changed.push(id);
             }
         }
         self.new_flags = flags;
+        if let Some(watch) = watch {
+            self.watched_more(watch, fact);
+        }
         for id in changed {
             let row = self.host(id).row();
             fact.hosts.push((id, row));
@@ -150,9 +170,15 @@ impl Shard {
     }
 
     /// Queues an item; tells whether the host's row must be stored, because its cursor must go back.
-    pub(super) fn push(&mut self, id: HostId, item: Item, put: &mut Vec<(HostId, Place, Vec<u8>)>) -> bool {
+    pub(super) fn push(
+        &mut self,
+        id: HostId,
+        item: Item,
+        priority: u16,
+        put: &mut Vec<(HostId, Place, Vec<u8>)>,
+    ) -> bool {
         let place = Place {
-            priority: item.path.depth,
+            priority,
             sequence: self.next_sequence,
         };
         self.next_sequence += 1;

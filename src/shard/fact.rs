@@ -12,6 +12,7 @@ use crate::frontier::{HostId, Item, Path, Place};
 use crate::hash::Fingerprint;
 use crate::robots::Robots;
 use crate::stats::{Delta, LinkCounts};
+use crate::traps::{Content, Dropped, Rule};
 use crate::url::{CrawlUrl, Scheme};
 
 /// A request to be made now.
@@ -29,6 +30,8 @@ pub struct Work {
     pub gap_us: Option<u64>,
     /// That time is shorter than the host is owed. Never true; looked at so that a defect shows in the report.
     pub too_early: bool,
+    /// The shard wants to know what a page says: its host is watched.
+    pub read: bool,
 }
 
 impl Work {
@@ -128,8 +131,10 @@ pub struct Link {
     pub requisites: u8,
     /// Redirects in a row.
     pub redirects: u8,
-    /// Outside the scope: a requisite of a page inside.
+    /// Outside the scope: a requisite of a page inside, or a page that a few hops out of it lead to.
     pub outside: bool,
+    /// Hops out of the scope.
+    pub offsite: u8,
     /// The seed's number, for a seed and what it redirects to.
     pub seed: Option<u64>,
     /// When it changed last, seconds since 1970, if a sitemap or feed says so.
@@ -208,6 +213,10 @@ pub struct Done {
     pub robots: Option<RobotsBody>,
     /// The `Set-Cookie` headers of the answer, in order, if cookies are kept.
     pub set_cookies: Vec<String>,
+    /// What the page says, if it is one to be read and that was wanted.
+    pub content: Option<Content>,
+    /// Links that were traps by themselves, counted by rule.
+    pub traps: Vec<(Rule, u64)>,
 }
 
 impl Done {
@@ -226,6 +235,8 @@ impl Done {
             text_cut: false,
             robots: None,
             set_cookies: Vec::new(),
+            content: None,
+            traps: Vec::new(),
         }
     }
 }
@@ -272,6 +283,10 @@ pub struct Fact {
     pub tries: u8,
     /// How long the host rests from the end of the request, and by which rule, for the log; none if it was given up.
     pub rest: Option<(std::time::Duration, crate::politeness::Rule)>,
+    /// What is known of a host's traps.
+    pub traps: Option<(HostId, Vec<u8>)>,
+    /// Addresses dropped as traps, for the log.
+    pub dropped: Vec<Dropped>,
     /// The counters' change.
     pub delta: Delta,
 }

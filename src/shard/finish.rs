@@ -11,6 +11,7 @@ use crate::frontier::{HostId, Item, Place};
 use crate::politeness;
 use crate::robots::Robots;
 use crate::stats::{LinkCounts, Settled};
+use crate::traps::Content;
 use crate::url::{CrawlUrl, Scheme};
 
 /// How a request went, as the host's patience sees it.
@@ -50,6 +51,7 @@ struct Found {
     listed: bool,
     /// The `Cookie` header that was sent for the page.
     cookie: Option<String>,
+    content: Option<Content>,
 }
 
 impl Shard {
@@ -68,6 +70,8 @@ impl Shard {
             text_cut,
             robots,
             set_cookies,
+            content,
+            traps,
         } = done;
         let mut fact = self.new_fact();
         if let Some(jar) = &mut self.jar {
@@ -81,6 +85,7 @@ impl Shard {
             cookie,
             gap_us,
             too_early,
+            read: _,
         } = work;
         if matches!(what, What::Address(_)) {
             self.in_flight -= 1;
@@ -92,6 +97,7 @@ impl Shard {
         fact.delta.violations = u64::from(too_early);
         fact.delta.links_dropped = links_dropped;
         fact.delta.texts_cut = u64::from(text_cut);
+        fact.delta.traps = traps.iter().map(|(rule, count)| (rule.word(), *count)).collect();
         if let End::Answered { received, decoded, .. } = &end {
             fact.delta.received = *received;
             fact.delta.decoded = *decoded;
@@ -107,13 +113,14 @@ impl Shard {
                     counts,
                     listed,
                     cookie,
+                    content,
                 };
                 self.settle_page(id, place, item, &end, health, &mut fact, found, now);
             }
             What::Robots(errand) => {
                 self.settle_robots(id, &errand, &end, robots, &mut fact, at);
                 // in the same fact as the rules: a robots.txt that is known has given its sitemaps
-                self.admit(&mut fact, links, counts, Some((&errand.page(), None)), now);
+                self.admit(&mut fact, links, counts, Some((&errand.page(), None, None)), now);
                 let for_another = errand.owner != id;
                 self.slow_down(id, health, for_another, &end, &mut fact);
             }
@@ -199,7 +206,7 @@ impl Shard {
         let retired = matches!(self.host(id).mood, Mood::Retired(_));
         if health != Health::Good && tries_left && may_help && !retired {
             fact.delta.settled = Settled::Retry;
-            self.push(id, item, &mut fact.put);
+            self.push(id, item, place.priority, &mut fact.put);
             return;
         }
         match end {
@@ -215,7 +222,7 @@ impl Shard {
                     .iter()
                     .find(|link| link.seed.is_some() && link.url.host_key() != item.url.host_key())
                     .map(|link| link.url.href().to_owned());
-                let from = (&item, found.cookie.as_deref());
+                let from = (&item, found.cookie.as_deref(), found.content);
                 if found.listed {
                     self.admit_listed(fact, found.links, found.counts, from, now);
                 } else {

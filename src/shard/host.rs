@@ -12,6 +12,7 @@ use crate::clock::Time;
 use crate::frontier::Place;
 use crate::frontier::queue::Queue;
 use crate::robots::Robots;
+use crate::traps::{HostTraps, Rule, Shape};
 use crate::url::Scheme;
 
 /// How long a robots.txt is believed (RFC 9309 section 2.4).
@@ -23,6 +24,9 @@ pub(super) const ROBOTS_PRECLUDED: i32 = -9998;
 pub(super) const ROBOTS_UNREACHABLE: i32 = -61;
 /// Heritrix's code for a URL given up with its host, which had answered to the last.
 pub(super) const GIVEN_UP: i32 = -8;
+
+/// Heritrix's code for a URL that was dropped by a quota.
+pub(super) const TRAPPED: i32 = -5003;
 
 /// What is known of one origin's robots.txt.
 #[derive(Debug, Clone)]
@@ -187,6 +191,8 @@ pub(super) struct Host {
     pub(super) low: Place,
     /// The page budget is used up.
     pub(super) spent: bool,
+    /// What is known of its traps, once it is watched.
+    pub(super) traps: Option<Box<HostTraps>>,
 }
 
 impl Host {
@@ -209,6 +215,7 @@ impl Host {
             fetched: 0,
             low: Place::LAST,
             spent: false,
+            traps: None,
         }
     }
 
@@ -227,6 +234,17 @@ impl Host {
             (None, n) => Mood::Failing(n),
         };
         host
+    }
+
+    /// The rule that drops the first URL of the queue: it was queued before there was evidence enough.
+    pub(super) fn first_is_trap(&self) -> Option<Rule> {
+        let traps = self.traps.as_ref()?;
+        let (_, item) = self.queue.front()?;
+        let lineage = item.path.lineage;
+        if lineage.kin.is_none() || !(traps.is_armed() || traps.is_long(lineage)) {
+            return None;
+        }
+        traps.drops(&Shape::of(&item.url), lineage, true)
     }
 
     /// The row to be stored with a fact about this host; the store then knows its cursor.

@@ -13,6 +13,8 @@ mod finish;
 mod group;
 mod host;
 mod refill;
+mod settle;
+mod trap;
 mod view;
 
 use std::collections::HashMap;
@@ -22,7 +24,7 @@ use std::time::Duration;
 pub use fact::{Done, End, Errand, Fact, Link, RobotsBody, SeedResult, Way, What, Work};
 pub use group::ADDRESS_LIFE;
 use group::{Gate, Groups};
-use host::{Access, Host, Mood, ROBOTS_PRECLUDED, ROBOTS_UNREACHABLE};
+use host::{Access, Host, Mood, ROBOTS_PRECLUDED, ROBOTS_UNREACHABLE, TRAPPED};
 pub use host::{HostRow, ROBOTS_LIFE, Retired, StoredAccess};
 
 use crate::clock::Time;
@@ -32,7 +34,7 @@ use crate::frontier::{HostId, Item, Path, Place};
 use crate::politeness::{self, GlobalPace, Patience};
 use crate::scope::Sitemaps;
 use crate::seen::SeenSet;
-use crate::stats::Settled;
+use crate::traps;
 use crate::url::{CrawlUrl, Scheme};
 
 /// Items of all queues kept in memory, at most (about 300 bytes each).
@@ -65,6 +67,8 @@ pub struct Settings {
     pub sitemaps: Sitemaps,
     /// URLs admitted from sitemaps in the whole job at most.
     pub max_sitemap_urls: u64,
+    /// The rules against traps.
+    pub traps: traps::Settings,
 }
 
 /// What the loop does next.
@@ -136,6 +140,8 @@ pub struct Shard {
     jar: Option<Jar>,
     /// URLs admitted from sitemaps so far.
     listed: u64,
+    /// Hosts that are watched for traps, the one watched longest first.
+    watched: std::collections::VecDeque<HostId>,
 }
 
 impl Shard {
@@ -166,6 +172,7 @@ impl Shard {
             new_flags: Vec::new(),
             listed: 0,
             jar: None,
+            watched: std::collections::VecDeque::new(),
         }
     }
 
@@ -302,6 +309,9 @@ impl Shard {
             let Retired { code, why } = retired.clone();
             return Some(self.settle(id, why, code));
         }
+        if let Some(rule) = host.first_is_trap() {
+            return Some(self.settle_trap(id, rule));
+        }
         if !obey {
             return self.start_page(id, now);
         }
@@ -399,6 +409,7 @@ impl Shard {
         }
         let delay = self.delay(id);
         let per_host = self.settings.per_host;
+        let read = self.is_watched(id);
         let host = self.host(id);
         let what = take(host);
         let gap = host.rested_from.map(|end| now.since(end));
@@ -424,6 +435,7 @@ impl Shard {
             cookie: None,
             gap_us,
             too_early: too_early || too_early_for_others,
+            read,
         };
         work.cookie = self.cookie(work.url(), now);
         Some(Next::Start(Box::new(work)))
@@ -437,34 +449,6 @@ impl Shard {
     fn delay(&mut self, id: HostId) -> Duration {
         let crawl_delay = self.host(id).crawl_delay();
         politeness::host_delay(&self.settings.patience, crawl_delay)
-    }
-
-    /// Settles the first URL of a host without a request. `code` is that of crawl.log.
-    fn settle(&mut self, id: HostId, why: String, code: i32) -> Next {
-        let robots = matches!(code, ROBOTS_PRECLUDED | ROBOTS_UNREACHABLE);
-        let mut fact = self.new_fact();
-        let host = self.host(id);
-        #[expect(clippy::expect_used, reason = "called only when there is a front")]
-        let (place, item) = host.queue.pop().expect("a front");
-        host.queue.settled(place);
-        fact.remove = Some((id, place));
-        let seed = if code == ROBOTS_PRECLUDED {
-            SeedResult::Robots
-        } else {
-            SeedResult::Failed(why.clone())
-        };
-        fact.seed = item.path.seed.map(|number| (number, seed));
-        let reason = "host retired".to_owned();
-        fact.delta.settled = if robots {
-            Settled::Robots
-        } else {
-            Settled::Failed { reason }
-        };
-        fact.tries = item.path.tries;
-        self.window = self.window.saturating_sub(1);
-        self.prefetch(id);
-        self.schedule(id);
-        Next::Settle(Box::new(Settlement { fact, item, why, code }))
     }
 
     fn new_fact(&mut self) -> Fact {

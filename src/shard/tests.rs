@@ -38,6 +38,7 @@ fn settings() -> Settings {
         per_address: false,
         sitemaps: Sitemaps::Yes,
         max_sitemap_urls: u64::MAX,
+        traps: crate::traps::Settings::default(),
     }
 }
 
@@ -56,6 +57,7 @@ fn link(url: &str) -> Link {
         requisites: 0,
         redirects: 0,
         outside: false,
+        offsite: 0,
         seed: Some(print.high),
         lastmod: None,
     }

@@ -12,12 +12,10 @@ mod rules;
 mod session;
 mod suffix;
 pub mod surt;
-mod traps;
 mod whatwg;
 
 pub use base::Base;
 pub use identity::{Identity, MAX_DROP_PARAMS, MAX_PARAM_BYTES, Rules};
 pub use normalize::{CrawlUrl, MAX_URL_BYTES, Reject, Scheme};
 pub use suffix::{is_address, is_public_suffix, registrable_domain};
-pub use traps::{MAX_REPEATS, repeats_itself};
 pub use whatwg::{to_ascii, whatwg_href};

@@ -12,10 +12,11 @@ use crate::hash::HashKey;
 use crate::scope::{OutReason, Scope, Sitemaps, Verdict};
 use crate::shard::{Errand, Link};
 use crate::stats::LinkCounts;
-use crate::url::{Base, CrawlUrl, Identity, MAX_REPEATS, Reject, repeats_itself};
+use crate::traps::{self, Rule, Shape};
+use crate::url::{Base, CrawlUrl, Identity, Reject};
 
 /// Redirects in a row that are followed.
-pub const MAX_REDIRECTS: u8 = 10;
+pub const MAX_REDIRECTS: u8 = traps::MAX_REDIRECTS;
 /// Requisite hops in a row that stay at their page's depth (frames in frames, imports of imports).
 pub const MAX_REQUISITE_HOPS: u8 = 5;
 
@@ -37,8 +38,10 @@ pub struct Judge {
     pub obey_nofollow: bool,
     /// Read sitemaps.
     pub sitemaps: Sitemaps,
+    /// The rules against traps.
+    pub traps: traps::Settings,
     /// Addresses left as traps in this run.
-    pub traps: AtomicU32,
+    pub trapped: AtomicU32,
 }
 
 /// Links in scope, and what became of the others.
@@ -52,6 +55,8 @@ pub struct Judged {
     pub nofollow: u64,
     /// Why the page's last redirect that is not followed is not.
     pub redirect: Option<&'static str>,
+    /// The traps among them, by rule.
+    pub traps: Vec<(Rule, u64)>,
 }
 
 impl Judge {
@@ -131,8 +136,7 @@ impl Judge {
         }
         let sitemap = kind == LinkKind::Sitemap || kind == LinkKind::Redirect && path.is_sitemap();
         if kind == LinkKind::Sitemap && path.nesting() >= MAX_NESTING {
-            judged.counts.trap += 1;
-            self.name_trap(&url, page, &format!("more than {MAX_NESTING} sitemaps in a row"));
+            self.leave(&url, &page.url, Rule::NestedSitemaps, judged);
             return;
         }
         let redirects = if kind == LinkKind::Redirect {
@@ -141,9 +145,8 @@ impl Judge {
             0
         };
         if redirects > MAX_REDIRECTS {
-            judged.counts.trap += 1;
             judged.redirect = Some("too-many");
-            self.name_trap(&url, page, &format!("more than {MAX_REDIRECTS} redirects in a row"));
+            self.leave(&url, &page.url, Rule::Redirects, judged);
             return;
         }
         let requisites = match kind {
@@ -165,6 +168,11 @@ impl Judge {
         let outside = match verdict {
             Verdict::In => false,
             Verdict::Out(OutReason::Scope) if sitemap => true,
+            Verdict::Out(OutReason::Scope)
+                if kind == LinkKind::Navigation && scope.reaches_out(path.offsite.saturating_add(1), depth) =>
+            {
+                true
+            }
             Verdict::Out(OutReason::Scope) if follows_outside(page, kind) && !refused_seed(page, kind, scope, &url) => {
                 true
             }
@@ -174,12 +182,18 @@ impl Judge {
                 return;
             }
         };
-        if repeats_itself(url.path_and_query()) {
-            judged.counts.trap += 1;
+        if let Some(rule) = traps::address::rule(url.path_and_query())
+            && self.traps.of(url.host_key()).holds(rule)
+        {
+            self.leave(&url, &page.url, rule, judged);
             judged.leave(kind, "trap");
-            self.name_trap(&url, page, &format!("more than {MAX_REPEATS} repeated parts"));
             return;
         }
+        let offsite = match kind {
+            _ if !outside => 0,
+            LinkKind::Navigation => path.offsite.saturating_add(1),
+            _ => path.offsite,
+        };
         let seed = if kind == LinkKind::Redirect { path.seed } else { None };
         let moved = seed.is_some() && self.sitemaps != Sitemaps::No && url.host_key() != page.url.host_key();
         let usual = moved.then(|| usual_place(&url, &self.identity)).flatten();
@@ -192,6 +206,7 @@ impl Judge {
             requisites,
             redirects,
             outside,
+            offsite,
             seed,
             lastmod,
         });
@@ -260,11 +275,28 @@ impl Judged {
 }
 
 impl Judge {
+    fn leave(&self, url: &CrawlUrl, page: &CrawlUrl, rule: Rule, judged: &mut Judged) {
+        judged.counts.trap += 1;
+        match judged.traps.iter_mut().find(|(known, _)| *known == rule) {
+            Some((_, count)) => *count += 1,
+            None => judged.traps.push((rule, 1)),
+        }
+        self.name_trap(url, page.href(), rule);
+    }
+
     /// Says in the log which address was left and why, for the first [`TRAPS_NAMED`] of a run.
-    fn name_trap(&self, url: &CrawlUrl, page: &Item, rule: &str) {
-        let before = self.traps.fetch_add(1, Ordering::Relaxed);
+    pub fn name_trap(&self, url: &CrawlUrl, on: &str, rule: Rule) {
+        let before = self.trapped.fetch_add(1, Ordering::Relaxed);
         if before < TRAPS_NAMED {
-            tracing::info!(url = url.href(), on = page.url.href(), rule, "left as a trap");
+            let shape = Shape::text(url);
+            tracing::info!(
+                url = url.href(),
+                on,
+                rule = rule.word(),
+                shape,
+                "left as a trap: {}",
+                rule.says()
+            );
         } else if before == TRAPS_NAMED {
             tracing::info!("further traps of this run are only counted");
         }
@@ -278,7 +310,11 @@ fn follows_outside(page: &Item, kind: LinkKind) -> bool {
     let path = &page.path;
     match kind {
         LinkKind::Navigation | LinkKind::Sitemap => false,
-        LinkKind::Requisite | LinkKind::Stylesheet => !path.outside || path.kind == LinkKind::Stylesheet,
+        LinkKind::Requisite | LinkKind::Stylesheet => {
+            // a page that a hop out of the scope led to is a page like another
+            let is_page = !path.outside || path.offsite > 0 && path.requisites == 0;
+            is_page || path.kind == LinkKind::Stylesheet
+        }
         LinkKind::Redirect => path.seed.is_some() || path.outside || path.requisites > 0,
     }
 }
@@ -305,7 +341,8 @@ mod tests {
             requisites,
             obey_nofollow: false,
             sitemaps: Sitemaps::Yes,
-            traps: AtomicU32::new(0),
+            traps: traps::Settings::default(),
+            trapped: AtomicU32::new(0),
         }
     }
 

@@ -21,16 +21,14 @@ use crate::clock::Time;
 use crate::extract::fields::Fields;
 use crate::extract::mime;
 use crate::fetch::body::Spool;
-use crate::fetch::decode::Decoded;
 use crate::fetch::{FetchError, FetchErrorKind, Fetcher, Request, Response};
 use crate::frontier::Path;
 use crate::ledger::{LogEntry, SPOOL, WriteError};
 use crate::politeness;
-use crate::robots::{MAX_ROBOTS_BYTES, Robots};
 use crate::shard::{Done, End, RobotsBody, Way, What, Work};
-use crate::url::{Base, CrawlUrl};
+use crate::traps::Content;
 use judge::{Judge, Judged};
-use page::{PageReading, read_page};
+use page::{PageReading, read_page, read_robots};
 pub use room::{EXTRACT_BYTES, Room};
 use text::{Size, decoded, large, most};
 
@@ -275,6 +273,8 @@ impl Read {
                     text_cut: reading.text_cut,
                     robots: reading.robots,
                     set_cookies: reading.set_cookies,
+                    content: reading.content,
+                    traps: reading.judged.traps,
                     ..Done::new(work, reading.end, at)
                 },
                 members: reading.members,
@@ -311,6 +311,7 @@ struct Reading {
     text_cut: bool,
     robots: Option<RobotsBody>,
     set_cookies: Vec<String>,
+    content: Option<Content>,
     page: Option<String>,
     address: String,
 }
@@ -350,6 +351,10 @@ fn read(work: &Work, response: &Response, at: Time, settings: &Settings, size: S
             (page, robots)
         }
         What::Address(_) => (PageReading::default(), None),
+    };
+    let content = match &work.what {
+        What::Page { item, .. } => page::content(item, work.read, response, &decoded),
+        _ => None,
     };
     annotations.extend(page.annotations());
     let left_out = settings.obey_noindex && page.directives.noindex;
@@ -403,6 +408,7 @@ fn read(work: &Work, response: &Response, at: Time, settings: &Settings, size: S
         } else {
             Vec::new()
         },
+        content,
         page: page.fields.filter(|_| !left_out),
         address,
     }))
@@ -417,26 +423,6 @@ fn provenance(work: &Work, annotations: &[String]) -> Provenance {
             .iter()
             .map(|note| ("annotation".to_owned(), note.clone()))
             .collect(),
-    }
-}
-
-fn read_robots(url: &CrawlUrl, response: &Response, decoded: &Decoded<'_>, settings: &Settings) -> Option<RobotsBody> {
-    match response.status {
-        200..=299 => {
-            let bytes = decoded.bytes.get(..MAX_ROBOTS_BYTES).unwrap_or(&decoded.bytes).to_vec();
-            Some(RobotsBody::Rules {
-                rules: Robots::parse(&bytes, &settings.agent),
-                bytes,
-            })
-        }
-        300..=399 => {
-            let location = String::from_utf8_lossy(response.header("location")?);
-            let base = Base::of(url, None);
-            CrawlUrl::join(&base, &location, &settings.judge.identity)
-                .ok()
-                .map(RobotsBody::Redirect)
-        }
-        _ => None,
     }
 }
 

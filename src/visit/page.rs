@@ -8,7 +8,11 @@ use crate::extract::{self, Role, charset, mime};
 use crate::fetch::Response;
 use crate::fetch::decode::Decoded;
 use crate::frontier::{Item, Path};
+use crate::robots::{MAX_ROBOTS_BYTES, Robots};
 use crate::scope::Sitemaps;
+use crate::shard::RobotsBody;
+use crate::traps::Content;
+use crate::url::{Base, CrawlUrl};
 
 /// What a page holds.
 #[derive(Default)]
@@ -72,6 +76,47 @@ pub(super) fn read_page(item: &Item, response: &Response, decoded: &Decoded<'_>,
     line.extend(fields.extract(&charset::decode(content_type, &decoded.bytes).1));
     page.fields = Some(format!("{}\n", serde_json::Value::Object(line)));
     page
+}
+
+/// What a robots.txt says, or where it has moved to.
+pub(super) fn read_robots(
+    url: &CrawlUrl,
+    response: &Response,
+    decoded: &Decoded<'_>,
+    settings: &Settings,
+) -> Option<RobotsBody> {
+    match response.status {
+        200..=299 => {
+            let bytes = decoded.bytes.get(..MAX_ROBOTS_BYTES).unwrap_or(&decoded.bytes).to_vec();
+            Some(RobotsBody::Rules {
+                rules: Robots::parse(&bytes, &settings.agent),
+                bytes,
+            })
+        }
+        300..=399 => {
+            let location = String::from_utf8_lossy(response.header("location")?);
+            let base = Base::of(url, None);
+            CrawlUrl::join(&base, &location, &settings.judge.identity)
+                .ok()
+                .map(RobotsBody::Redirect)
+        }
+        _ => None,
+    }
+}
+
+/// What an HTML page says. A redirect says nothing. If nobody asks, or if the page shares nothing with the one it was found
+/// on, it is not read.
+pub(super) fn content(item: &Item, asked: bool, response: &Response, decoded: &Decoded<'_>) -> Option<Content> {
+    let redirects = (300..400).contains(&response.status);
+    let html = ["text/html", "application/xhtml+xml"];
+    let is_html = || html.contains(&mime::sniff(response.header("content-type"), &decoded.bytes).as_str());
+    (!redirects && is_html()).then(|| {
+        if asked && !item.path.lineage.kin.is_none() {
+            Content::of(&decoded.bytes, &item.url)
+        } else {
+            Content::UNREAD
+        }
+    })
 }
 
 /// What the body of this URL may be.

@@ -497,3 +497,47 @@ fn a_bad_seed_line_is_named_by_its_number_and_the_rest_goes_on() {
     assert_eq!(job.count("/urls/fetched"), 1);
     job.assert_balanced();
 }
+
+#[test]
+fn links_lead_out_of_the_scope_as_far_as_is_said() {
+    let origins: std::sync::Arc<std::sync::OnceLock<Vec<String>>> = std::sync::Arc::default();
+    let known = std::sync::Arc::clone(&origins);
+    let site = Site::start(3, move |_| {
+        move |asked: &Asked| {
+            let origin = |host: usize| known.get().map_or_else(String::new, |all| all[host].clone());
+            match (asked.host, asked.path.as_str()) {
+                (0, "/") => Answer::html(format!("<a href='{}/one'>1</a>", origin(1))),
+                (1, "/one") => Answer::html(format!(
+                    "<img src=/i.png><a href='{}/two'>2</a><a href='{}/home'>h</a>",
+                    origin(2),
+                    origin(0)
+                )),
+                (1, "/i.png") => Answer::new(200, "image/png", "i"),
+                (2, "/two") => Answer::html(format!("<a href='{}/three'>3</a>", origin(1))),
+                (0, "/home") => Answer::html(format!("<a href='{}/four'>4</a>", origin(2))),
+                (1, "/three") | (2, "/four") => Answer::html("end"),
+                _ => Answer::not_found(),
+            }
+        }
+    });
+    origins
+        .set((0..3).map(|host| site.origin(host).to_owned()).collect())
+        .unwrap();
+    let crawled = |hops: &str| {
+        let job = Job::new(&[site.url(0, "/")]).flag("--offsite-hops", hops);
+        job.run().assert_code(0);
+        job.assert_balanced();
+        let lines = job.log().into_iter().filter(|line| line.status == 200);
+        let paths: BTreeSet<String> = lines.map(|line| line.uri).collect();
+        paths
+    };
+    assert_eq!(crawled("0"), urls(&site, 0, &["/"]));
+    let one = crawled("1");
+    // from /home, which is in scope, it is one hop again
+    let inside = &urls(&site, 0, &["/", "/home"]) | &urls(&site, 2, &["/four"]);
+    let expected = &inside | &urls(&site, 1, &["/one", "/i.png"]);
+    assert_eq!(one, expected);
+    let two = crawled("2");
+    let more = urls(&site, 2, &["/two"]);
+    assert_eq!(two, &expected | &more);
+}

@@ -15,6 +15,7 @@ const LAYERS: [&[&str]; 7] = [
         "url",
         "seeds",
         "scope",
+        "traps",
         "robots",
         "politeness",
         "cookies",

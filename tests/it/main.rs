@@ -7,7 +7,8 @@ mod raw_server; // bytes as a hostile server sends them
 mod reader; // an independent reader of archive, index and logs
 mod secure_server; // TLS and HTTP/2
 mod shared; // where shared test data lies
-mod site; // a local web of several hosts with a log that judges
+mod site;
+mod traps; // a local web of several hosts with a log that judges
 mod web; // random but seeded webs with their truth
 
 // topics
@@ -20,6 +21,7 @@ mod crawl; // whole crawls, behaviour by behaviour
 mod damage; // jobs that were broken from outside
 mod demo; // the demo, as a newcomer runs it
 mod directives; // what pages say to crawlers
+mod explain;
 mod extract; // links, equal to a DOM parser's
 mod fetch; // one request, every way it can go wrong
 mod fuzz; // bytes that nobody foresaw, at every entrance

@@ -507,6 +507,7 @@ fn plan(dice: &mut Dice, seeds: &[&str]) -> Plan {
             per_address: false,
             sitemaps: Sitemaps::Yes,
             max_sitemap_urls: u64::MAX,
+            traps: crawler::traps::Settings::default(),
         },
         concurrency: usize::try_from(1 + dice.below(8)).unwrap(),
         identity: identity.clone(),

@@ -3,7 +3,8 @@
 use super::{one, put, show_yes_no};
 use crate::config::checks::{each, pattern};
 use crate::config::setting::{BLANK, Setting, Shape};
-use crate::config::value::{show_word, word, yes_no};
+use crate::config::value::{show_word, whole, word, yes_no};
+use crate::scope::surt_prefix;
 
 pub(super) const SETTINGS: &[Setting] = &[
     Setting {
@@ -33,6 +34,25 @@ pub(super) const SETTINGS: &[Setting] = &[
         help: "Follow links on the seed's host, domain, prefix (its path) or any",
         read: |c, v| put(&mut c.scope, word(one(v))),
         show: |c| vec![show_word(c.scope)],
+        ..BLANK
+    },
+    Setting {
+        key: "scope_surt",
+        shape: Shape::List,
+        name: "PREFIX",
+        help: "URLs whose SURT key begins so are in scope too: com,example, or com,example)/docs; repeatable",
+        example: &["com,example,"],
+        read: |c, v| put(&mut c.scope_surts, each(v, surt_prefix)),
+        show: |c| c.scope_surts.clone(),
+        ..BLANK
+    },
+    Setting {
+        key: "offsite_hops",
+        shape: Shape::Number,
+        name: "N",
+        help: "Follow links out of the scope N hops far; the pages there come with what they need",
+        read: |c, v| put(&mut c.offsite_hops, whole(one(v), 0..=u8::MAX)),
+        show: |c| vec![c.offsite_hops.to_string()],
         ..BLANK
     },
     Setting {
@@ -80,6 +100,15 @@ pub(super) const SETTINGS: &[Setting] = &[
         help: "Fetch the seeds, their hosts' sitemaps and what these list; follow no other links",
         read: |c, v| put(&mut c.sitemaps_only, yes_no(one(v))),
         show: |c| show_yes_no(c.sitemaps_only),
+        ..BLANK
+    },
+    Setting {
+        key: "traps",
+        shape: Shape::YesNo,
+        name: "yes|no",
+        help: "Leave addresses that lead into spaces without end; [[trap]] in crawler.toml for single hosts",
+        read: |c, v| put(&mut c.traps.off, yes_no(one(v)).map(|yes| !yes)),
+        show: |c| show_yes_no(!c.traps.off),
         ..BLANK
     },
 ];

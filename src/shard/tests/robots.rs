@@ -260,6 +260,7 @@ fn the_sitemaps_of_a_robots_txt_come_in_one_fact_with_its_rules() {
             sitemap("http://h/s.xml"),
             Link {
                 outside: true,
+                offsite: 0,
                 ..sitemap("http://other/s.xml")
             },
         ],

@@ -1,0 +1,209 @@
+//! `crawler explain URL`: what every rule says of an address; with a job, what became of it. Changes nothing.
+
+mod job;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::{Map, Value, json};
+
+use super::{USAGE, fail, print};
+use crate::config::load::Origin;
+use crate::config::{self, Loaded};
+use crate::robots::product_token;
+use crate::scope::{OutReason, Scope, Verdict};
+use crate::seeds;
+use crate::traps::{Shape, address};
+use crate::url::{CrawlUrl, Identity, surt};
+
+/// The job's own settings, in its folder.
+const JOB_SETTINGS: &str = "config.toml";
+
+/// What `explain` is asked.
+#[derive(Debug, Args)]
+pub(super) struct ExplainArgs {
+    /// The address
+    #[arg(value_name = "URL")]
+    url: String,
+    /// The answer as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// The answer while it is put together: one line a rule.
+#[derive(Debug, Default)]
+struct Answer {
+    lines: Vec<(&'static str, String)>,
+    json: Map<String, Value>,
+}
+
+impl Answer {
+    /// Adds what a rule says: for people and for programs.
+    fn says(&mut self, rule: &'static str, text: impl Into<String>, value: Value) {
+        self.lines.push((rule, text.into()));
+        match self.json.get_mut(rule) {
+            Some(Value::Array(list)) => list.push(value),
+            Some(_) => {}
+            None => {
+                self.json.insert(rule.to_owned(), value);
+            }
+        }
+    }
+
+    /// Adds one of several answers of a rule.
+    fn also(&mut self, rule: &'static str, text: impl Into<String>, value: Value) {
+        self.json
+            .entry(rule.to_owned())
+            .or_insert_with(|| Value::Array(Vec::new()));
+        self.says(rule, text, value);
+    }
+
+    fn text(&self) -> String {
+        let mut out = String::new();
+        let mut before = "";
+        for (rule, text) in &self.lines {
+            let shown = if *rule == before { "" } else { rule };
+            before = rule;
+            // writing to a String cannot fail
+            let _ = writeln!(out, "{shown:<10} {text}");
+        }
+        out
+    }
+}
+
+/// The file of settings: the one that was named, else that of the job that was named.
+pub(super) fn settings_file(named: Option<PathBuf>, job: Option<&str>) -> Option<PathBuf> {
+    named.or_else(|| {
+        let own = Path::new(job?).join(JOB_SETTINGS);
+        own.is_file().then_some(own)
+    })
+}
+
+pub(super) fn run(args: &ExplainArgs, loaded: &Loaded) -> ExitCode {
+    let identity = Identity::with(loaded.config.rules.clone());
+    let url = match CrawlUrl::parse(&args.url, &identity) {
+        Ok(url) => url,
+        Err(reject) => return fail(&format!("{:?}: {reject}", args.url), USAGE),
+    };
+    let mut answer = Answer::default();
+    canonical(&url, &mut answer);
+    let scope = match scope(loaded, &identity, &mut answer) {
+        Ok(scope) => scope,
+        Err(error) => return fail(&error, USAGE),
+    };
+    in_scope(&url, scope.as_ref(), &mut answer);
+    traps(&url, loaded, &mut answer);
+    let named = matches!(loaded.origins.get("job"), Some(Origin::Flag(_) | Origin::Variable(_)));
+    if named {
+        let agent = product_token(&loaded.config.user_agent);
+        if let Err((text, exit)) = job::explain(&loaded.config.job, &url, &identity, agent, &mut answer) {
+            return fail(&text, exit);
+        }
+    } else {
+        answer.says(
+            "job",
+            "none named: --job DIR adds robots.txt, the seen-set, the queue, attempts and the archive",
+            Value::Null,
+        );
+    }
+    if args.json {
+        let mut text = Value::Object(answer.json).to_string();
+        text.push('\n');
+        return print(&text);
+    }
+    print(&answer.text())
+}
+
+fn canonical(url: &CrawlUrl, answer: &mut Answer) {
+    answer.says("url", url.href(), url.href().into());
+    answer.says("identity", url.canonical(), url.canonical().into());
+    answer.says("host", url.host_key(), url.host_key().into());
+    let key = surt::surt(url.href());
+    answer.says("surt", key.clone(), key.into());
+}
+
+/// The scope of the settings and their seeds; none if no seeds are given.
+fn scope(loaded: &Loaded, identity: &Identity, answer: &mut Answer) -> Result<Option<Scope>, String> {
+    let config = &loaded.config;
+    let mut scope = Scope::new(config.scope, &config.include, &config.exclude, config.max_depth)
+        .map(|scope| {
+            scope
+                .with_surts(&config.scope_surts)
+                .with_offsite_hops(config.offsite_hops)
+        })
+        .map_err(|error| error.to_string())?;
+    if config.seeds.is_empty() && config.seed.is_empty() {
+        return Ok(None);
+    }
+    if config.seeds.iter().any(|path| path.as_os_str() == "-") {
+        answer.says("seeds", "from standard input: they are not known here", Value::Null);
+        return Ok(None);
+    }
+    match seeds::read(&config.seeds, &config.seed, identity) {
+        Ok(read) => {
+            read.urls.iter().for_each(|seed| scope.add_seed(seed));
+            Ok(Some(scope))
+        }
+        Err(error) => {
+            answer.says("seeds", error.to_string().replace('\n', "; "), Value::Null);
+            Ok(None)
+        }
+    }
+}
+
+fn in_scope(url: &CrawlUrl, scope: Option<&Scope>, answer: &mut Answer) {
+    let Some(scope) = scope else {
+        answer.says(
+            "scope",
+            "not known without seeds: give --seeds or --seed",
+            json!({"verdict": null}),
+        );
+        return;
+    };
+    let verdict = scope.judge(url, 0);
+    let (word, rule) = match verdict {
+        Verdict::In => ("in", "in"),
+        Verdict::Out(OutReason::Scope) => ("out", "scope"),
+        Verdict::Out(OutReason::Pattern) => ("out", "pattern"),
+        Verdict::Out(OutReason::Depth) => ("out", "depth"),
+    };
+    let why = scope.why(url, verdict);
+    answer.says(
+        "scope",
+        format!("{word}: {why}"),
+        json!({"verdict": word, "rule": rule, "why": why}),
+    );
+}
+
+fn traps(url: &CrawlUrl, loaded: &Loaded, answer: &mut Answer) {
+    let settings = &loaded.config.traps;
+    let shape = Shape::text(url);
+    let policy = settings.of(url.host_key());
+    let broken = address::rule(url.path_and_query());
+    let (text, rule) = match broken {
+        _ if settings.off => ("no rule holds: --traps no".to_owned(), None),
+        Some(rule) if policy.holds(rule) => (format!("dropped: {rule} ({})", rule.says()), Some(rule.word())),
+        Some(rule) => (format!("{rule}, but this rule is off for the host"), None),
+        None => ("the address alone breaks no rule".to_owned(), None),
+    };
+    answer.says(
+        "trap",
+        format!("{text}; shape {shape}"),
+        json!({"rule": rule, "shape": shape, "off": settings.off}),
+    );
+}
+
+/// The file and the values for `config::load`.
+pub(super) fn load(matches: &clap::ArgMatches) -> Result<Loaded, config::ConfigError> {
+    let (file, flags) = config::flags::typed(matches);
+    let job = flags.get("job").and_then(|given| given.values.first()).cloned();
+    let variable = std::env::var("CRAWLER_JOB").ok().filter(|job| !job.is_empty());
+    let job = job.or(variable);
+    config::load(
+        settings_file(file, job.as_deref()).as_deref(),
+        std::env::vars_os(),
+        &flags,
+    )
+}
