@@ -11,6 +11,7 @@ use crate::hash::HashKey;
 use crate::robots::Robots;
 use crate::seen::{self, Kind};
 use crate::stats::LinkCounts;
+use crate::stats::Settled;
 use crate::url::{CrawlUrl, Identity};
 
 mod address;

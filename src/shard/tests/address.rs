@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use super::*;
+use crate::stats::Settled;
 
 const ONE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
 

@@ -1,6 +1,7 @@
 //! The pace of the whole crawl, and hosts that stand in for others.
 
 use super::*;
+use crate::stats::Settled;
 
 fn moved_to(url: &str) -> Option<RobotsBody> {
     CrawlUrl::parse(url, &Identity::default())

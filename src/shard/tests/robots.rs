@@ -1,6 +1,7 @@
 //! What robots.txt means for a host's turn.
 
 use super::*;
+use crate::stats::Settled;
 
 #[test]
 fn a_forbidden_url_is_settled_without_a_request() {
