@@ -1,6 +1,6 @@
 //! ONE URL's visit, straight down: fetch → decode → extract → normalize → scope → encode for the archive.
 //!
-//! A page is read where it arrived if it is short and decodes to little. A larger one takes a share of the [`room`] for
+//! A page is read where it arrived if it is short and decodes to little. A larger one takes a share of the `room` for
 //! large pages and is read on a thread that may wait for the disk.
 //!
 //! A visit changes nothing: it hands what it found to the loop. A bad page is data.

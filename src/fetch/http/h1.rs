@@ -1,8 +1,8 @@
 //! HTTP/1.1 from the bytes up (RFC 9112), read as leniently as browsers read it.
 //!
-//! - [`head`]: where a head begins and ends, its status, its header lines.
-//! - [`framing`]: which of the bytes after a head are its body.
-//! - [`transfer`]: transfer codings other than chunked, undone.
+//! - `head`: where a head begins and ends, its status, its header lines.
+//! - `framing`: which of the bytes after a head are its body.
+//! - `transfer`: transfer codings other than chunked, undone.
 //! - `exchange`: both over a connection.
 //!
 //! The first three know no connection: they are asked again with more bytes, so the same bytes give the same answer
