@@ -28,6 +28,15 @@ pub(super) fn each<T>(values: &[String], read: impl Fn(&str) -> Result<T, String
         .collect()
 }
 
+/// As [`each`], of values that may hold a secret.
+///
+/// # Errors
+/// What was expected, and which of them it is, counted from one.
+pub(super) fn each_secret<T>(values: &[String], read: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, String> {
+    let read = |(n, text): (usize, &String)| read(text).map_err(|expected| format!("value {}: {expected}", n + 1));
+    values.iter().enumerate().map(read).collect()
+}
+
 /// A whole number of at least one.
 ///
 /// # Errors

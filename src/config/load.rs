@@ -198,6 +198,7 @@ fn problem(setting: &Setting, given: &Given, expected: &str) -> String {
     match (setting.shape, given.values.first()) {
         // a list names the value itself
         (Shape::List | Shape::Lines, _) | (_, None) => format!("{place}: {expected}"),
+        _ if setting.secret => format!("{place}: {expected}"),
         (_, Some(found)) => format!("{place}: {expected}, found {found:?}"),
     }
 }

@@ -37,6 +37,8 @@ pub struct Setting {
     pub name: &'static str,
     /// What it does, in a line or two.
     pub help: &'static str,
+    /// Its value may hold a password: a complaint does not repeat it.
+    pub secret: bool,
     /// A value to show where there is no default.
     pub example: &'static [&'static str],
     /// Reads its values (one, but for a list) into the settings, or says what was expected.
@@ -75,6 +77,7 @@ pub(super) const BLANK: Setting = Setting {
     shape: Shape::Text,
     name: "",
     help: "",
+    secret: false,
     example: &[],
     read: |_, _| Ok(()),
     show: |_| Vec::new(),

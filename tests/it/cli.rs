@@ -210,6 +210,31 @@ fn a_bad_flag_or_variable_is_named() {
 }
 
 #[test]
+fn a_complaint_about_a_password_does_not_repeat_it() {
+    let seed = ["--seed", "http://a/"];
+    for flag in [
+        ["--proxy", "https://u:SECRET@h:1"],
+        ["--proxy", "http://u:SECRET@h:99999"],
+        ["--proxy", "u:SECRET@h:1"],
+        ["--header", "Authorization: a\u{1}SECRET"],
+        ["--header", "SECRET"],
+    ] {
+        let run = Place::new().run(&[seed, flag].concat());
+        run.assert(2, &[flag[0]]);
+        assert!(
+            !format!("{}{}", run.out, run.err).contains("SECRET"),
+            "{flag:?}: {}",
+            run.err
+        );
+    }
+    let run = Place::new()
+        .variable("CRAWLER_PROXY", "xx://u:SECRET@h")
+        .run(&["--seed", "http://a/"]);
+    run.assert(2, &["CRAWLER_PROXY"]);
+    assert!(!run.err.contains("SECRET"), "{}", run.err);
+}
+
+#[test]
 fn a_job_in_use_is_refused_with_the_pid() {
     let place = Place::new();
     let _held = job::open(&place.path("job"), false).unwrap();

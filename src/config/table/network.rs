@@ -1,7 +1,7 @@
 //! Settings: connections and their bounds.
 
 use super::{MAX_HOST_FAILURES, MAX_RETRIES, one, put, show_yes_no};
-use crate::config::checks::{address, each, some_duration, some_size};
+use crate::config::checks::{address, each, each_secret, some_duration, some_size};
 use crate::config::setting::{BLANK, Setting, Shape};
 use crate::config::value::{resolve, show_duration, show_resolve, show_size, size, whole, yes_no};
 use crate::fetch::http;
@@ -95,7 +95,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         name: "K: V",
         help: "A further header on every request, or another value for one of ours; repeatable",
         example: &["Accept-Language: de"],
-        read: |c, v| put(&mut c.header, each(v, http::header)),
+        secret: true,
+        read: |c, v| put(&mut c.header, each_secret(v, http::header)),
         show: |c| c.header.iter().map(http::shown_header).collect(),
         ..BLANK
     },
@@ -105,6 +106,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         name: "URL",
         help: "Send all requests through http://, socks5:// or socks5h://[USER:PASSWORD@]HOST:PORT",
         example: &["socks5h://127.0.0.1:9050"],
+        secret: true,
         read: |c, v| put(&mut c.proxy, http::proxy(one(v)).map(Some)),
         show: |c| c.proxy.as_deref().map(http::shown_proxy).into_iter().collect(),
         ..BLANK

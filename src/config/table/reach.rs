@@ -13,6 +13,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         shape: Shape::List,
         name: "FILE",
         help: "Seed file, one URL a line, # begins a comment; - is standard input; repeatable",
+        secret: false,
         example: &["seeds.txt"],
         read: |c, v| put(&mut c.seeds, Ok(v.iter().map(Into::into).collect())),
         show: |c| c.seeds.iter().map(|path| path.display().to_string()).collect(),

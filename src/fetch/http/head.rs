@@ -222,7 +222,7 @@ fn authority(head: &mut Vec<u8>, url: &Url) {
 }
 
 fn value(name: &str, text: &str) -> Result<HeaderValue, String> {
-    HeaderValue::from_str(text).map_err(|_| format!("the header {name} cannot hold {text:?}"))
+    HeaderValue::from_str(text).map_err(|_| format!("the header {name} cannot hold a control character"))
 }
 
 /// The page that led here, without fragment and user (RFC 9110 section 10.1.3); never from `https` to `http`.
