@@ -115,7 +115,7 @@ fn links(content_type: &str, body: &[u8]) {
     let Ok(page) = CrawlUrl::parse("http://example.com/a/b?c", &Identity::default()) else {
         return;
     };
-    let base = Base::of(&page, links.base.as_deref());
+    let base = Base::in_page(&page, links.base.as_deref(), links.encoding);
     for link in links.links.iter().take(1_000) {
         let _ = CrawlUrl::join(&base, &link.raw, &Identity::default());
     }
