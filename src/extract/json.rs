@@ -95,9 +95,8 @@ impl<'a> Value<'_, 'a> {
                     (self.found)(kind, text);
                 }
             }
-            Under::Known(_) | Under::Name => {}
             Under::Other if is_absolute(&text) => (self.found)(LinkKind::Speculative, text),
-            Under::Other => {}
+            Under::Known(_) | Under::Name | Under::Other => {}
         }
     }
 
@@ -210,7 +209,7 @@ mod tests {
     fn read(text: &str, purpose: Use) -> String {
         let mut words = Vec::new();
         scan(text, purpose, &mut |kind, url| {
-            words.push(format!("{}{url}", kind.letter()))
+            words.push(format!("{}{url}", kind.letter()));
         });
         words.join(" ")
     }

@@ -73,7 +73,7 @@ mod tests {
     fn read(text: &str) -> String {
         let mut words = Vec::new();
         scan(text.as_bytes(), |kind, url| {
-            words.push(format!("{}{url}", kind.letter()))
+            words.push(format!("{}{url}", kind.letter()));
         });
         words.join(" ")
     }

@@ -510,7 +510,7 @@ mod tests {
         let list: &[u8] = b"http://a/\nhttp://b/";
         let manifest: &[u8] = br#"{"icons": [{"src": "a"}], "start_url": "b"}"#;
         let feed: &[u8] = br#"{"version": "https://jsonfeed.org/version/1", "items": [{"url": "a"}]}"#;
-        let pdf: &[u8] = b"%PDF-1.4 <</S/URI/URI(a)>>";
+        let pdf: &[u8] = b"%PDF-1.4 <</S/URI/URI(a)>>\n%%EOF";
         let one = |kind: LinkKind, raw: &str| vec![(kind, raw.to_owned())];
         for (content_type, body, want) in [
             ("application/vnd.apple.mpegurl", hls, one(Requisite, "a.ts")),

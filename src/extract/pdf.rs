@@ -185,13 +185,11 @@ fn hexadecimal(text: &[u8]) -> (Option<Vec<u8>>, &[u8]) {
 
 /// A text string: UTF-16 with a mark, UTF-8, or one character a byte.
 fn text(bytes: &[u8]) -> Cow<'_, str> {
-    match bytes {
-        [0xfe, 0xff, ..] => encoding_rs::UTF_16BE.decode(bytes).0,
-        _ => {
-            let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-            std::str::from_utf8(bytes).map_or_else(|_| encoding_rs::mem::decode_latin1(bytes), Cow::Borrowed)
-        }
+    if bytes.starts_with(b"\xfe\xff") {
+        return encoding_rs::UTF_16BE.decode(bytes).0;
     }
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    std::str::from_utf8(bytes).map_or_else(|_| encoding_rs::mem::decode_latin1(bytes), Cow::Borrowed)
 }
 
 #[cfg(test)]

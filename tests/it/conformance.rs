@@ -135,8 +135,8 @@ fn style_sheets_give_their_addresses() {
     let own = include_str!("../data/conformance/css_links.jsonl");
     judge_rows("css_links", own, pages::css_links, |row, answer| {
         let all = |of: &Value| {
-            let mut all = [sorted(&of["urls"]), sorted(&of["imports"])].concat();
-            all.iter_mut().for_each(|url| *url = url.trim().to_owned());
+            let both = [sorted(&of["urls"]), sorted(&of["imports"])].concat();
+            let mut all: Vec<String> = both.iter().map(|url| url.trim().to_owned()).collect();
             all.sort();
             all.dedup();
             all

@@ -313,7 +313,7 @@ impl<'a> Tag<'_, 'a> {
             .find_map(|name| preview::kind_of_meta(&self.value(name)?));
         let kind = by_name.or_else(|| preview::kind_of_property(&self.value(Attribute::Itemprop)?));
         if let Some(kind) = kind
-            && content != "none"
+            && !matches!(content.trim(), "" | "none")
         {
             self.links.push(kind, content);
         }
