@@ -4,6 +4,8 @@
 
 #[path = "conform/crawls.rs"]
 mod crawls;
+#[path = "conform/pages.rs"]
+mod pages;
 
 use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
@@ -19,13 +21,20 @@ type Answer = fn(&Value) -> Value;
 fn main() -> ExitCode {
     let set = std::env::args().nth(1).unwrap_or_default();
     let answer: Answer = match set.as_str() {
+        "charset" => pages::charset,
+        "content_type" => pages::content_type,
+        "css_links" => pages::css_links,
         "dates" => crawls::dates,
+        "html_links" => pages::html_links,
+        "link_header" => pages::link_header,
+        "meta_refresh" => pages::meta_refresh,
         "redirects" => crawls::redirects,
         "robots" => robots,
         "robots_fetch" => crawls::robots_fetch,
         "robots_meta" => crawls::robots_meta,
         "robots_real" => robots_real,
         "sitemaps" => sitemap,
+        "srcset" => pages::srcset,
         "surt" => surt_key,
         "url_equiv" => url_equiv,
         "url_canon" => url_canon,

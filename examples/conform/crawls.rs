@@ -6,7 +6,7 @@ use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use crawler::clock::Time;
-use crawler::extract::{LinkKind, Role, extract_for};
+use crawler::extract::{LinkKind, Wanted, extract_for};
 use crawler::fetch::body::Spool;
 use crawler::fetch::dns::AddressPolicy;
 use crawler::fetch::{FetchError, FetchErrorKind, Fetcher, Request, Response};
@@ -113,15 +113,11 @@ pub(crate) fn robots_meta(case: &Value) -> Value {
     let agent = product_token(case["user_agent"].as_str().unwrap_or_default());
     let html = case["html"].as_str().unwrap_or_default();
     let mut text = String::new();
-    let page = extract_for(
+    let wanted = Wanted {
         agent,
-        Role::Page,
-        200,
-        Some(b"text/html"),
-        &headers,
-        html.as_bytes(),
-        &mut text,
-    );
+        ..Wanted::default()
+    };
+    let page = extract_for(wanted, 200, Some(b"text/html"), &headers, html.as_bytes(), &mut text);
     json!({ "noindex": page.directives.noindex, "nofollow": page.directives.nofollow })
 }
 
@@ -176,6 +172,7 @@ fn crawl(seeds: &[String], pages: &Canned, robots_txt: Option<&Canned>, mut seen
             key: KEY,
             requisites: true,
             obey_nofollow: false,
+            speculative: false,
             sitemaps: Sitemaps::No,
             traps: crawler::traps::Settings::default(),
             trapped: AtomicU32::new(0),

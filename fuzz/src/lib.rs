@@ -110,12 +110,16 @@ fn stable(url: &CrawlUrl, identity: &Identity) {
 
 fn links(content_type: &str, body: &[u8]) {
     let mut scratch = String::new();
-    let links = extract::extract(200, Some(content_type.as_bytes()), &[], body, &mut scratch);
+    let wanted = extract::Wanted {
+        speculative: true,
+        ..extract::Wanted::default()
+    };
+    let links = extract::extract_for(wanted, 200, Some(content_type.as_bytes()), &[], body, &mut scratch);
     assert!(links.links.len() <= extract::MAX_LINKS_PER_PAGE);
     let Ok(page) = CrawlUrl::parse("http://example.com/a/b?c", &Identity::default()) else {
         return;
     };
-    let base = Base::of(&page, links.base.as_deref());
+    let base = Base::in_page(&page, links.base.as_deref(), links.encoding);
     for link in links.links.iter().take(1_000) {
         let _ = CrawlUrl::join(&base, &link.raw, &Identity::default());
     }
@@ -149,6 +153,38 @@ pub fn srcset(data: &[u8]) {
             "{url:?}"
         );
     });
+}
+
+/// JSON of every kind: data, a manifest, a feed, and data inside a page.
+pub fn json(data: &[u8]) {
+    for kind in ["application/json", "application/manifest+json", "application/feed+json"] {
+        links(kind, data);
+    }
+    let page = [
+        b"<script type=application/ld+json>".as_slice(),
+        data,
+        b"</script><script type=importmap>",
+        data,
+    ]
+    .concat();
+    links("text/html", &page);
+}
+
+/// A playlist, of HLS or DASH.
+pub fn playlist(data: &[u8]) {
+    links("application/vnd.apple.mpegurl", data);
+    links("application/dash+xml", data);
+}
+
+/// A PDF.
+pub fn pdf(data: &[u8]) {
+    links("application/pdf", data);
+}
+
+/// Text in which addresses are guessed: a script, a list.
+pub fn guesses(data: &[u8]) {
+    links("text/javascript", data);
+    links("text/plain", data);
 }
 
 /// A sitemap or feed, packed or not; it must be the same in two pieces.

@@ -67,6 +67,8 @@ pub struct Config {
     pub max_pages_per_host: Option<u64>,
     /// Fetch images, styles, scripts and frames of a page, one hop beyond the scope too.
     pub page_requisites: bool,
+    /// Follow guesses, one hop.
+    pub speculative: bool,
     /// Do not follow links that say `nofollow`, or whose page says so.
     pub obey_nofollow: bool,
     /// Do not archive pages that say `noindex`.
@@ -173,6 +175,7 @@ impl Default for Config {
             max_time: None,
             max_pages_per_host: None,
             page_requisites: true,
+            speculative: false,
             obey_nofollow: false,
             obey_noindex: false,
             sitemaps: false,

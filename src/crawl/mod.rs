@@ -184,6 +184,8 @@ pub struct Plan {
     pub requisites: bool,
     /// Leave links that say `nofollow`, or whose page says so.
     pub obey_nofollow: bool,
+    /// Follow guesses, one hop.
+    pub speculative: bool,
     /// Do not archive pages that say `noindex`.
     pub obey_noindex: bool,
     /// How to archive, if at all.
@@ -373,6 +375,7 @@ pub async fn crawl<F: Fetcher>(
             key: job.key,
             requisites: plan.requisites,
             obey_nofollow: plan.obey_nofollow,
+            speculative: plan.speculative,
             sitemaps: plan.shard.sitemaps,
             traps: plan.shard.traps.clone(),
             trapped: std::sync::atomic::AtomicU32::new(0),

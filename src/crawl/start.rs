@@ -79,6 +79,7 @@ pub(super) fn plan(
         keep_cookies: config.keep_cookies || cookies.is_some(),
         cookies,
         requisites: config.page_requisites,
+        speculative: config.speculative,
         obey_nofollow: config.obey_nofollow,
         obey_noindex: config.obey_noindex,
         archive,

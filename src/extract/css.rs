@@ -2,7 +2,7 @@
 //!
 //! The text is read token by token, so that comments, strings, escapes (`u\72 l(`) and bad URLs are what they are to
 //! a browser. An `@import` counts where it is valid: before any rule but `@charset` and `@layer`, with none between it
-//! and the imports before it. The names of `@namespace` are no addresses.
+//! and the imports before it. The names of `@namespace` are guesses at most.
 
 mod token;
 
@@ -61,7 +61,7 @@ pub fn scan<'a>(text: &'a str, place: Place, mut found: impl FnMut(LinkKind, Cow
             Token::At(name) if name.eq_ignore_ascii_case("charset") => drop(skip_statement(&mut tokens)),
             Token::At(name) if name.eq_ignore_ascii_case("namespace") => {
                 imports = Imports::Over;
-                skip_statement(&mut tokens);
+                namespace(&mut tokens, &mut found);
             }
             Token::At(name) if name.eq_ignore_ascii_case("layer") && imports == Imports::None => {
                 if !skip_statement(&mut tokens) {
@@ -128,6 +128,23 @@ fn import<'a>(tokens: &mut Tokens<'a>) -> Option<Cow<'a, str>> {
     };
     skip_statement(tokens);
     url
+}
+
+/// An `@namespace` whose name has been read, up to the end of the statement. What it names is no address (CSS Namespaces 3,
+/// section 2): nothing is fetched. One in `url()` may lead to a document all the same, so it is a guess.
+fn namespace<'a>(tokens: &mut Tokens<'a>, found: &mut impl FnMut(LinkKind, Cow<'a, str>)) {
+    while let Some(token) = tokens.next() {
+        match token {
+            Token::Url(url) => found(LinkKind::Speculative, url),
+            Token::Function(name) if name.eq_ignore_ascii_case("url") => {
+                if let Some(Token::String(url)) = tokens.peek() {
+                    found(LinkKind::Speculative, url);
+                }
+            }
+            Token::Semicolon | Token::BlockStart | Token::BlockEnd => return,
+            _ => {}
+        }
+    }
 }
 
 /// Reads to the `;` that ends an at-rule, or to the `{` of its block. True if it ended without a block.
@@ -197,9 +214,17 @@ mod tests {
 
     #[test]
     fn namespaces_are_names() {
+        let mut found = Vec::new();
+        let text = "@namespace url(http://n); @namespace s 'http://m'; @namespace t url('http://o') ; a{b:url(c)}";
+        scan(text, Place::Sheet, |kind, url| found.push((kind, url.into_owned())));
+        let guess = |url: &str| (LinkKind::Speculative, url.to_owned());
         assert_eq!(
-            sheet("@namespace url(http://n); @namespace s 'http://m'; a{b:url(c)}"),
-            ["c"]
+            found,
+            [
+                guess("http://n"),
+                guess("http://o"),
+                (LinkKind::Requisite, "c".to_owned())
+            ]
         );
     }
 

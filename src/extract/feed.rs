@@ -8,13 +8,22 @@ use super::{LinkKind, Links};
 /// The type of a JSON feed.
 pub(super) const TYPE: &str = "application/feed+json";
 
+/// Whether JSON of no special type is a feed: many are served so, and say their version first.
+pub(super) fn is_likely(body: &[u8]) -> bool {
+    let head = body.get(..HEAD).unwrap_or(body);
+    memchr::memmem::find(head, b"jsonfeed.org").is_some()
+}
+
+/// Bytes in which a feed that is served as other JSON says what it is.
+const HEAD: usize = 1 << 10;
+
 /// A larger one is not read, bytes: it is taken apart in memory, several times its length.
 const MAX_BYTES: usize = 8 << 20;
 
 /// What may be of another type than it should be without spoiling the rest.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Lax<T> {
+pub(super) enum Lax<T> {
     Right(T),
     Wrong(IgnoredAny),
 }
@@ -26,7 +35,7 @@ impl<T> Default for Lax<T> {
 }
 
 impl<T: Default> Lax<T> {
-    fn get(self) -> T {
+    pub(super) fn get(self) -> T {
         match self {
             Self::Right(value) => value,
             Self::Wrong(_) => T::default(),

@@ -3,9 +3,11 @@
 //! Scripting is off: what stands in `noscript` counts. What a tree builder would decide is followed only as far as it
 //! changes what is a tag: raw text elements, and foreign content (SVG, `MathML`), where those are none and CDATA is text.
 
+mod attributes;
 mod elements;
 mod entities;
 mod foreign;
+mod preview;
 mod raw;
 mod tags;
 

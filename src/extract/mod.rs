@@ -2,24 +2,33 @@
 //!
 //! ```text
 //! headers ──► headers (Link, Location, Refresh, Content-Location)
-//! body ─► mime (what is it?) ─┬─► charset (as text) ─┬─► html ─► html/elements ─► srcset, css, headers::refresh
-//!                             │                      └─► css
-//!                             └─► sitemap (also RSS and Atom), feed (JSON Feed)
+//! body ─► mime ─► body (what is it?) ─┬─► charset (as text) ─┬─► html ─► html/elements ─► srcset, css, json, script
+//!                                     │                      └─► css, json, playlist, dash, list, script
+//!                                     └─► sitemap (also RSS and Atom), feed (JSON Feed), manifest, pdf
 //! ```
 //!
 //! Every pass is linear in the length of the body and takes memory for the links only. A link is left as it was
 //! written; only what can never be fetched or names the page itself is left out: an empty address of a requisite,
 //! `data:`, `javascript:`, and a pure fragment (`#x`).
 
+mod address;
+mod body;
 pub mod charset;
 pub mod css;
+mod dash;
 pub mod directives;
 mod feed;
 pub mod fields;
 pub mod headers;
 pub mod html;
+mod json;
+mod list;
+mod manifest;
 pub mod mime;
+mod pdf;
+mod playlist;
 mod rel;
+mod script;
 pub mod sitemap;
 pub mod srcset;
 
@@ -28,6 +37,7 @@ use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 
+use body::Body;
 use directives::{Directives, is_nofollow};
 
 /// Links taken from one page at most; what is beyond is counted, not kept.
@@ -41,7 +51,7 @@ const FIRST_ERROR_STATUS: u16 = 400;
 pub enum LinkKind {
     /// A place to go to: `a`, `area`, GET forms, `link rel=next` ... (hop letter `L`).
     Navigation,
-    /// Needed to show the page: images, styles, scripts, frames, fonts ... (`E`).
+    /// Needed to show the page: images, styles, scripts, frames, fonts, what a playlist plays ... (`E`).
     Requisite,
     /// A stylesheet (or an import of one): a requisite whose own requisites belong to the same page (`E`).
     Stylesheet,
@@ -49,6 +59,9 @@ pub enum LinkKind {
     Redirect,
     /// A sitemap: of a robots.txt, of an index, or at its usual place (`M`).
     Sitemap,
+    /// A guess: what looks like an address in a script or in data, `ping`, the name of a namespace (`X`). Found only if
+    /// asked for.
+    Speculative,
 }
 
 impl LinkKind {
@@ -60,7 +73,14 @@ impl LinkKind {
             Self::Requisite | Self::Stylesheet => 'E',
             Self::Redirect => 'R',
             Self::Sitemap => 'M',
+            Self::Speculative => 'X',
         }
+    }
+
+    /// It leads on to another page, if it leads anywhere: it is no part of this one, and no redirect.
+    #[must_use]
+    pub fn is_place(self) -> bool {
+        matches!(self, Self::Navigation | Self::Sitemap | Self::Speculative)
     }
 }
 
@@ -73,6 +93,8 @@ pub struct RawLink<'a> {
     pub kind: LinkKind,
     /// Its `rel` says `nofollow`.
     pub nofollow: bool,
+    /// A header has it: it is relative to the page's own address whatever base the page names, and its query is UTF-8.
+    pub header: bool,
     /// When its page changed last, seconds since 1970, if a sitemap or feed says so.
     pub lastmod: Option<NonZeroU32>,
 }
@@ -98,6 +120,12 @@ pub struct Links<'a> {
     pub refresh_s: Option<u64>,
     /// The product token that directives may name.
     agent: &'a str,
+    /// Guesses are wanted.
+    speculative: bool,
+    /// Bytes of scripts that were looked through.
+    scripts: usize,
+    /// The body is a part of whatever page needs it, and what it needs is, too: a style sheet, a manifest, a playlist.
+    pub is_part: bool,
     /// The body was read as a sitemap, and this is what was found.
     pub sitemap: Option<sitemap::Summary>,
     /// Links that count against the bound and are kept elsewhere: in `frames`, or in the document around this one.
@@ -107,6 +135,9 @@ pub struct Links<'a> {
 impl<'a> Links<'a> {
     /// Takes a link unless it can never be fetched, or names the page itself, or the page has too many.
     fn push(&mut self, kind: LinkKind, raw: Cow<'a, str>) {
+        if kind == LinkKind::Speculative && !self.speculative {
+            return;
+        }
         let raw = trim(raw);
         // where a redirect leads that can never be fetched is for the judge to say
         let idle = is_idle(&raw) && (kind != LinkKind::Redirect || raw.starts_with('#'));
@@ -116,11 +147,11 @@ impl<'a> Links<'a> {
         if self.counted() >= MAX_LINKS_PER_PAGE {
             self.dropped += 1;
         } else {
-            let nofollow = false;
             self.links.push(RawLink {
                 raw,
                 kind,
-                nofollow,
+                nofollow: false,
+                header: false,
                 lastmod: None,
             });
         }
@@ -143,6 +174,7 @@ impl<'a> Links<'a> {
     /// Takes in the links of a document inside this one, whose count began at this one's.
     fn adopt(&mut self, inside: Links<'a>) {
         self.dropped += inside.dropped;
+        self.scripts = inside.scripts;
         if inside.base.is_some() {
             self.outside = inside.counted() - self.links.len();
             self.frames.push(inside);
@@ -184,12 +216,50 @@ impl<'a> Links<'a> {
         }
     }
 
+    /// The addresses of JSON, or of an import map.
+    fn push_json(&mut self, text: Cow<'a, str>, purpose: json::Use) {
+        match text {
+            Cow::Borrowed(text) => json::scan(text, purpose, &mut |kind, url| self.push(kind, url)),
+            Cow::Owned(text) => json::scan(&text, purpose, &mut |kind, url| {
+                self.push(kind, Cow::Owned(url.into_owned()));
+            }),
+        }
+    }
+
+    /// What looks like an address in a script, if that is wanted and the page has not had its share.
+    fn push_script(&mut self, text: Cow<'a, str>) {
+        let room = body::room_for_scripts(self.scripts);
+        if !self.speculative || room == 0 {
+            return;
+        }
+        let most = (0..=room.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+        let most = most.unwrap_or(0);
+        self.scripts += most;
+        let kind = LinkKind::Speculative;
+        match text {
+            Cow::Borrowed(text) => script::scan(text.get(..most).unwrap_or_default(), |url| self.push(kind, url)),
+            Cow::Owned(text) => script::scan(text.get(..most).unwrap_or_default(), |url| {
+                self.push(kind, Cow::Owned(url.into_owned()));
+            }),
+        }
+    }
+
+    /// A document inside this one: with its own links, and this one's rules and count.
+    fn inside(&self) -> Links<'static> {
+        Links {
+            outside: self.counted(),
+            speculative: self.speculative,
+            scripts: self.scripts,
+            ..Links::default()
+        }
+    }
+
     /// Leaves out the places to go to, but for the first `kept` links.
     fn drop_places(&mut self, kept: usize) {
         let mut at = 0;
         self.links.retain(|link| {
             at += 1;
-            at <= kept || !matches!(link.kind, LinkKind::Navigation | LinkKind::Sitemap)
+            at <= kept || !link.kind.is_place()
         });
         self.frames.iter_mut().for_each(|frame| frame.drop_places(0));
     }
@@ -204,6 +274,7 @@ impl<'a> Links<'a> {
                     raw: Cow::Owned(link.raw.into_owned()),
                     kind: link.kind,
                     nofollow: link.nofollow,
+                    header: link.header,
                     lastmod: link.lastmod,
                 })
                 .collect(),
@@ -214,6 +285,9 @@ impl<'a> Links<'a> {
             encoding: self.encoding,
             refresh_s: self.refresh_s,
             agent: "",
+            speculative: self.speculative,
+            scripts: self.scripts,
+            is_part: self.is_part,
             sitemap: self.sitemap,
             outside: self.outside,
         }
@@ -253,11 +327,12 @@ fn is_idle(raw: &str) -> bool {
 /// `X-Robots-Tag` matter). `text` is scratch space that outlives the links: a body that is not UTF-8 is transcoded
 /// into it (three bytes for one at most).
 ///
-/// HTML, XHTML, SVG and other XML, CSS and feeds are read; of anything else only the headers are. A body without a
+/// HTML, XHTML, SVG and other XML, CSS, feeds, JSON, web app manifests, playlists, PDF and plain lists of addresses are read;
+/// of anything else only the headers are. A body without a
 /// usable type is sniffed (MIME Sniffing Standard). The body of an error (status 400 and above) gives no
 /// [`LinkKind::Navigation`]: relative links of "not found" pages are a well known trap.
 ///
-/// Directives that name a crawler are not for anybody here: see [`extract_for`].
+/// Directives that name a crawler are not for anybody here, and guesses are left out: see [`extract_for`].
 #[must_use]
 pub fn extract<'a>(
     status: u16,
@@ -266,26 +341,38 @@ pub fn extract<'a>(
     body: &'a [u8],
     text: &'a mut String,
 ) -> Links<'a> {
-    extract_for("", Role::Page, status, content_type, headers, body, text)
+    extract_for(Wanted::default(), status, content_type, headers, body, text)
 }
 
-/// As [`extract`], and directives that name this product token count, too. `role` says whether the body may be, or should
-/// be, a sitemap.
+/// Who asks for links, and which.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wanted<'a> {
+    /// Directives that name this product token count, too.
+    pub agent: &'a str,
+    /// Whether the body may be, or should be, a sitemap.
+    pub role: Role,
+    /// Guesses are wanted, too ([`LinkKind::Speculative`]).
+    pub speculative: bool,
+}
+
+/// As [`extract`], for somebody.
 #[must_use]
 pub fn extract_for<'a>(
-    agent: &'a str,
-    role: Role,
+    wanted: Wanted<'a>,
     status: u16,
     content_type: Option<&[u8]>,
     headers: &'a [(String, Vec<u8>)],
     body: &'a [u8],
     text: &'a mut String,
 ) -> Links<'a> {
+    let role = wanted.role;
     let mut links = Links {
-        agent,
+        agent: wanted.agent,
+        speculative: wanted.speculative,
         ..Links::default()
     };
     headers::links(status, headers, &mut links);
+    links.links.iter_mut().for_each(|link| link.header = true);
     let before = links.links.len();
     let essence = mime::sniff(content_type, body);
     let read = FINE.contains(&status) && read_listing(&essence, content_type, body, role, &mut links);
@@ -298,26 +385,8 @@ pub fn extract_for<'a>(
         });
     } else if read {
         // a feed
-    } else if essence == feed::TYPE {
-        feed::json(body, &mut links);
-    } else if let Some(kind) = Body::of(&essence) {
-        let (encoding, decoded) = match kind {
-            Body::Css => charset::decode_css(content_type, body),
-            Body::Html | Body::Xml => charset::decode(content_type, body),
-        };
-        links.encoding = Some(encoding.name());
-        let decoded: &'a str = match decoded {
-            Cow::Borrowed(same) => same,
-            Cow::Owned(other) => {
-                *text = other;
-                text
-            }
-        };
-        match kind {
-            Body::Html => html::links(decoded, html::Syntax::Html, &mut links),
-            Body::Xml => html::links(decoded, html::Syntax::Xml, &mut links),
-            Body::Css => links.push_css(Cow::Borrowed(decoded), css::Place::Sheet),
-        }
+    } else if let Some(kind) = Body::of(&essence, body) {
+        kind.read(content_type, body, text, &mut links);
     }
     if status >= FIRST_ERROR_STATUS {
         links.drop_places(before);
@@ -347,7 +416,7 @@ fn read_listing(essence: &str, content_type: Option<&[u8]>, body: &[u8], role: R
     let may_be = match role {
         Role::Sitemap => true,
         Role::Seed if essence == "text/plain" || body.starts_with(&[0x1f, 0x8b]) => true,
-        Role::Seed | Role::Either | Role::Page => matches!(Body::of(essence), Some(Body::Xml)),
+        Role::Seed | Role::Either | Role::Page => Body::of(essence, body) == Some(Body::Xml),
     };
     if !may_be {
         return false;
@@ -381,35 +450,15 @@ fn read_listing(essence: &str, content_type: Option<&[u8]>, body: &[u8], role: R
 #[must_use]
 pub fn is_read(content_type: Option<&[u8]>, start: &[u8]) -> bool {
     let essence = mime::sniff(content_type, start);
-    essence == feed::TYPE || Body::of(&essence).is_some()
+    Body::of(&essence, start).is_some()
 }
 
 /// May [`is_read`] say yes, for some first bytes?
 #[must_use]
 pub fn may_be_read(content_type: Option<&[u8]>) -> bool {
-    // what begins with a tag is as much like a page as bytes can be
-    is_read(content_type, b"") || is_read(content_type, b"<html>")
-}
-
-/// The kinds of body that are read.
-#[derive(Clone, Copy)]
-enum Body {
-    Html,
-    Xml,
-    Css,
-}
-
-impl Body {
-    /// By the essence of a media type, in lower case.
-    fn of(essence: &str) -> Option<Self> {
-        match essence {
-            "text/html" => Some(Self::Html),
-            "text/css" => Some(Self::Css),
-            "text/xml" | "application/xml" => Some(Self::Xml),
-            other if other.ends_with("+xml") => Some(Self::Xml),
-            _ => None,
-        }
-    }
+    // a tag is as much like a page as bytes can be; the others are told whatever type they come with
+    let starts: [&[u8]; 4] = [b"", b"<html>", b"%PDF-", b"#EXTM3U"];
+    starts.iter().any(|start| is_read(content_type, start))
 }
 
 #[cfg(test)]
@@ -452,6 +501,165 @@ mod tests {
         );
         assert_eq!(all(200, Some("text/plain"), &[], body), []);
         assert_eq!(all(200, Some("image/png"), &[], body), []);
+    }
+
+    #[test]
+    fn each_type_has_its_reader() {
+        use LinkKind::{Navigation, Requisite};
+        let hls: &[u8] = b"#EXTM3U\n#EXTINF:9,\na.ts";
+        let list: &[u8] = b"http://a/\nhttp://b/";
+        let manifest: &[u8] = br#"{"icons": [{"src": "a"}], "start_url": "b"}"#;
+        let feed: &[u8] = br#"{"version": "https://jsonfeed.org/version/1", "items": [{"url": "a"}]}"#;
+        let pdf: &[u8] = b"%PDF-1.4 <</S/URI/URI(a)>>\n%%EOF";
+        let one = |kind: LinkKind, raw: &str| vec![(kind, raw.to_owned())];
+        for (content_type, body, want) in [
+            ("application/vnd.apple.mpegurl", hls, one(Requisite, "a.ts")),
+            ("text/plain", hls, one(Requisite, "a.ts")),
+            ("audio/x-mpegurl", b"a.mp3", one(Requisite, "a.mp3")),
+            (
+                "application/dash+xml",
+                b"<MPD><BaseURL>a</BaseURL></MPD>",
+                one(Requisite, "a"),
+            ),
+            ("application/pdf", pdf, one(Navigation, "a")),
+            ("application/octet-stream", pdf, one(Navigation, "a")),
+            ("application/octet-stream", &pdf[1..], vec![]),
+            ("application/feed+json", feed, one(Navigation, "a")),
+            ("application/json", feed, one(Navigation, "a")),
+            (
+                "application/ld+json",
+                b"\xef\xbb\xbf{\"url\": \"/a\"}",
+                one(Navigation, "/a"),
+            ),
+            ("application/json", br#"{"image": "/a"}"#, one(Requisite, "/a")),
+            (
+                "text/plain",
+                list,
+                [one(Navigation, "http://a/"), one(Navigation, "http://b/")].concat(),
+            ),
+            (
+                "text/uri-list",
+                list,
+                [one(Navigation, "http://a/"), one(Navigation, "http://b/")].concat(),
+            ),
+            ("text/markdown", list, vec![]),
+            ("text/javascript", b"'/a'", vec![]),
+        ] {
+            assert_eq!(all(200, Some(content_type), &[], body), want, "{content_type}");
+        }
+        for content_type in ["application/manifest+json", "application/json"] {
+            let want = [one(Navigation, "b"), one(Requisite, "a")].concat();
+            assert_eq!(all(200, Some(content_type), &[], manifest), want, "{content_type}");
+        }
+    }
+
+    #[test]
+    fn guesses_come_only_if_they_are_wanted_and_not_from_errors() {
+        let guesses = |speculative: bool, status: u16, content_type: &str, body: &[u8]| {
+            let wanted = Wanted {
+                speculative,
+                ..Wanted::default()
+            };
+            let mut text = String::new();
+            let links = extract_for(wanted, status, Some(content_type.as_bytes()), &[], body, &mut text);
+            links
+                .links
+                .iter()
+                .filter(|link| link.kind == LinkKind::Speculative)
+                .count()
+        };
+        for (content_type, body) in [
+            ("text/javascript", b"a('/b')".as_slice()),
+            ("application/x-javascript", b"a('/b')"),
+            ("application/json", b"[\"http://a/\"]"),
+            ("text/css", b"@namespace url(http://n/);"),
+            ("text/plain", b"see\nhttp://a/"),
+            ("text/html", b"<script>'/a'</script>"),
+        ] {
+            assert_eq!(guesses(true, 200, content_type, body), 1, "{content_type}");
+            assert_eq!(guesses(false, 200, content_type, body), 0, "{content_type}");
+            assert_eq!(guesses(true, 404, content_type, body), 0, "{content_type}");
+        }
+    }
+
+    #[test]
+    fn parts_and_headers_are_told_apart() {
+        let headers = [("link".to_owned(), b"</h>; rel=next".to_vec())];
+        for (content_type, is_part) in [
+            ("text/css", true),
+            ("application/manifest+json", true),
+            ("application/dash+xml", true),
+            ("application/x-mpegurl", true),
+            ("text/html", false),
+            ("application/pdf", false),
+        ] {
+            let mut text = String::new();
+            let links = extract(200, Some(content_type.as_bytes()), &headers, b"<a href=b>", &mut text);
+            assert_eq!(links.is_part, is_part, "{content_type}");
+            let of_header: Vec<bool> = links.links.iter().map(|link| link.header).collect();
+            assert!(of_header[0] && !of_header[1..].contains(&true), "{content_type}");
+        }
+    }
+
+    #[test]
+    fn pages_of_many_encodings_are_read() {
+        let utf_16 = |text: &str, little: bool| {
+            let unit = |unit: u16| if little { unit.to_le_bytes() } else { unit.to_be_bytes() };
+            text.encode_utf16().flat_map(unit).collect::<Vec<u8>>()
+        };
+        let page = |word: &str| format!("<meta charset=x><p>{word}<a href='/{word}?{word}'>");
+        let declared = |label: &str, word: &str| {
+            let text = page(word).replace("charset=x", &format!("charset={label}"));
+            let encoding = encoding_rs::Encoding::for_label(label.as_bytes()).unwrap();
+            encoding.encode(&text).0.into_owned()
+        };
+        let marked = |mark: &[u8], little: bool| [mark, &utf_16(&page("путь"), little)].concat();
+        for (content_type, body, name, word) in [
+            ("text/html", marked(b"\xff\xfe", true), "UTF-16LE", "путь"),
+            ("text/html", marked(b"\xfe\xff", false), "UTF-16BE", "путь"),
+            (
+                "text/html; charset=utf-16le",
+                utf_16(&page("путь"), true),
+                "UTF-16LE",
+                "путь",
+            ),
+            (
+                "text/html; charset=utf-16be",
+                utf_16(&page("путь"), false),
+                "UTF-16BE",
+                "путь",
+            ),
+            // a mark is stronger than the header
+            ("text/html; charset=gbk", marked(b"\xff\xfe", true), "UTF-16LE", "путь"),
+            ("text/html", declared("gb2312", "中文"), "GBK", "中文"),
+            ("text/html", declared("shift_jis", "日本"), "Shift_JIS", "日本"),
+            ("text/html", declared("euc-kr", "한글"), "EUC-KR", "한글"),
+            ("text/html", declared("latin1", "naïve€"), "windows-1252", "naïve€"),
+            ("text/html; charset=\"Big5\"", declared("big5", "中文"), "Big5", "中文"),
+        ] {
+            let mut text = String::new();
+            let links = extract(200, Some(content_type.as_bytes()), &[], &body, &mut text);
+            assert_eq!(links.encoding, Some(name), "{content_type}");
+            assert_eq!(links.links[0].raw, format!("/{word}?{word}"), "{name}");
+        }
+    }
+
+    #[test]
+    fn undeclared_pages_are_told_by_their_bytes() {
+        for (label, words) in [
+            ("gbk", "这是一个没有声明编码的网页，里面有很多中文字。"),
+            ("shift_jis", "これは文字コードの宣言がない日本語のページです。"),
+            ("euc-kr", "이것은 문자 인코딩 선언이 없는 한국어 페이지입니다."),
+            ("windows-1251", "Это страница без объявления кодировки."),
+        ] {
+            let encoding = encoding_rs::Encoding::for_label(label.as_bytes()).unwrap();
+            let page = format!("<title>{words}</title><p>{words}<a href='/?q={words}'>");
+            let body = encoding.encode(&page).0.into_owned();
+            let mut text = String::new();
+            let links = extract(200, Some(b"text/html"), &[], &body, &mut text);
+            assert_eq!(links.encoding, Some(encoding.name()));
+            assert_eq!(links.links[0].raw, format!("/?q={words}"));
+        }
     }
 
     #[test]

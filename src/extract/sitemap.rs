@@ -376,6 +376,7 @@ fn gather(entry: &Entry<'_>, feed: bool, entries: &mut Vec<RawLink<'static>>, ex
     };
     list.push(RawLink {
         nofollow: false,
+        header: false,
         raw: entry.loc.to_owned().into(),
         kind,
         lastmod: entry.lastmod,

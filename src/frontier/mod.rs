@@ -89,7 +89,7 @@ pub struct Item {
 pub struct Path {
     /// Navigation hops from a seed.
     pub depth: u16,
-    /// Hop letters from the seed (`L`, `E`, `R`, `M`), the last [`MAX_HOPS_SHOWN`] of them.
+    /// Hop letters from the seed (`L`, `E`, `R`, `M`, `X`), the last [`MAX_HOPS_SHOWN`] of them.
     pub hops: String,
     /// The page it was found on.
     pub via: Option<String>,
@@ -184,6 +184,18 @@ impl Path {
             .rev()
             .filter(|hop| *hop != LinkKind::Redirect.letter());
         hops.take_while(|hop| *hop == LinkKind::Sitemap.letter()).count()
+    }
+
+    /// It is a guess, or a part of one: since the last link that was none there is a speculative hop.
+    #[must_use]
+    pub fn is_speculative(&self) -> bool {
+        let sure = |hop: &char| {
+            [LinkKind::Navigation, LinkKind::Sitemap]
+                .iter()
+                .any(|kind| kind.letter() == *hop)
+        };
+        let mut since = self.hops.chars().rev().take_while(|hop| !sure(hop));
+        since.any(|hop| hop == LinkKind::Speculative.letter())
     }
 
     /// The hop letters one hop further on.

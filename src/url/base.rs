@@ -4,9 +4,14 @@
 //! leaves alone. Those are put together from the base and the text in one pass; all others go through the parser.
 //! A property test holds the two ways equal.
 
+use std::borrow::Cow;
+
+use encoding_rs::Encoding;
+
 use super::canonical::Parts;
 use super::identity::Identity;
 use super::normalize::{CrawlUrl, Scheme, host_start};
+use super::query;
 use super::whatwg::Parsed;
 
 /// What relative addresses of a page are resolved against (its own address, or its first `<base href>`).
@@ -14,6 +19,8 @@ use super::whatwg::Parsed;
 pub struct Base {
     parsed: Parsed,
     plain: Option<Plain>,
+    /// What queries are written in, if not in UTF-8.
+    encoding: Option<&'static Encoding>,
 }
 
 /// A base in the form that the short way needs.
@@ -31,14 +38,38 @@ impl Base {
     /// A base that cannot be parsed is ignored, and so is one with `data:` or `javascript:`, as browsers do.
     #[must_use]
     pub fn of(page: &CrawlUrl, base_href: Option<&str>) -> Self {
-        let own = Base::page(page);
+        Base::in_page(page, base_href, None)
+    }
+
+    /// The same for a page in this encoding (its name in the Encoding Standard): queries, that of the base too, are
+    /// percent-encoded from the bytes they have in it (URL Standard, section 4.4).
+    #[must_use]
+    pub fn in_page(page: &CrawlUrl, base_href: Option<&str>, encoding: Option<&str>) -> Self {
+        let own = Base::page(page).in_encoding(encoding);
         let Some(raw) = base_href else { return own };
         if let Ok(url) = CrawlUrl::join(&own, raw, &Identity::default()) {
-            return Base::page(&url);
+            let encoding = own.encoding;
+            return Base {
+                encoding,
+                ..Base::page(&url)
+            };
         }
         match Parsed::parse(raw, Some(&own.parsed)) {
-            Ok(parsed) if !matches!(parsed.scheme(), "data" | "javascript") => Base { parsed, plain: None },
+            Ok(parsed) if !matches!(parsed.scheme(), "data" | "javascript") => Base {
+                parsed,
+                plain: None,
+                encoding: own.encoding,
+            },
             _ => own,
+        }
+    }
+
+    /// The same base for links whose page is in this encoding.
+    #[must_use]
+    pub fn in_encoding(self, name: Option<&str>) -> Self {
+        Base {
+            encoding: name.and_then(query::output_encoding),
+            ..self
         }
     }
 
@@ -51,11 +82,18 @@ impl Base {
         Base {
             parsed,
             plain: Some(Plain::of(page)),
+            encoding: None,
         }
     }
 
     pub(super) fn parsed(&self) -> &Parsed {
         &self.parsed
+    }
+
+    /// A link as the parser is to see it: its query in the page's encoding.
+    pub(super) fn spelled<'a>(&self, raw: &'a str) -> Cow<'a, str> {
+        self.encoding
+            .map_or(Cow::Borrowed(raw), |encoding| query::encoded(raw, encoding))
     }
 
     /// The address of a link that needs no parser; `None` sends it there.

@@ -11,6 +11,7 @@ mod normalize;
 mod rules;
 mod session;
 mod suffix;
+mod query;
 pub mod surt;
 mod whatwg;
 

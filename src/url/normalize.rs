@@ -112,7 +112,11 @@ impl CrawlUrl {
         }
         let raw = without_line_separators(raw);
         reject_unread(raw)?;
-        Self::from_parsed(Parsed::parse(raw, Some(base.parsed())).map_err(malformed)?, identity)
+        let spelled = base.spelled(raw.trim_matches(|c: char| c <= ' '));
+        Self::from_parsed(
+            Parsed::parse(&spelled, Some(base.parsed())).map_err(malformed)?,
+            identity,
+        )
     }
 
     fn from_parsed(mut parsed: Parsed, identity: &Identity) -> Result<Self, Reject> {

@@ -34,6 +34,8 @@ pub struct Judge {
     pub key: HashKey,
     /// Follow requisites.
     pub requisites: bool,
+    /// Follow guesses.
+    pub speculative: bool,
     /// Leave links that say `nofollow`, or whose page says so.
     pub obey_nofollow: bool,
     /// Read sitemaps.
@@ -82,12 +84,20 @@ impl Judge {
         scope: &Scope,
         judged: &mut Judged,
     ) {
-        let base = Base::of(address, found.base.as_deref());
+        let base = Base::in_page(address, found.base.as_deref(), found.encoding);
+        // headers know nothing of the body's base and encoding (RFC 8288, section 3.2)
+        let own = Base::of(address, None);
         let mut texts = HashSet::with_capacity(found.links.len());
-        for link in &found.links {
+        // what is no guess elsewhere on the page is none
+        let guess = |link: &&RawLink<'_>| link.kind == LinkKind::Speculative;
+        let (sure, guesses) = (
+            found.links.iter().filter(|link| !guess(link)),
+            found.links.iter().filter(guess),
+        );
+        for link in sure.chain(guesses) {
             judged.counts.found += 1;
             let left = nofollow || self.obey_nofollow && link.nofollow;
-            if left && link.kind == LinkKind::Navigation {
+            if left && matches!(link.kind, LinkKind::Navigation | LinkKind::Speculative) {
                 // before the texts: the same address may stand on the page once more, to be followed
                 judged.counts.out_of_scope += 1;
                 judged.nofollow += 1;
@@ -99,16 +109,18 @@ impl Judge {
                 Some((text, _)) => text,
                 None => &link.raw,
             };
-            if !texts.insert((text, link.kind)) {
+            if !texts.insert((text, link.kind, link.header)) {
                 judged.counts.seen += 1;
                 continue;
             }
-            match CrawlUrl::join(&base, text, &self.identity) {
+            let base = if link.header { &own } else { &base };
+            match CrawlUrl::join(base, text, &self.identity) {
                 Ok(url) => {
                     let found = Found {
                         kind: link.kind,
                         lastmod: link.lastmod,
                         listed: found.sitemap.is_some(),
+                        of_part: found.is_part,
                     };
                     self.judge_one(page, url, found, scope, judged);
                 }
@@ -123,12 +135,19 @@ impl Judge {
 
     fn judge_one(&self, page: &Item, url: CrawlUrl, found: Found, scope: &Scope, judged: &mut Judged) {
         let path = &page.path;
-        let Found { kind, lastmod, listed } = found;
+        let Found {
+            kind,
+            lastmod,
+            listed,
+            of_part,
+        } = found;
         let requisite = matches!(kind, LinkKind::Requisite | LinkKind::Stylesheet);
         let followed = match kind {
             LinkKind::Requisite | LinkKind::Stylesheet => self.requisites,
             LinkKind::Navigation => listed || self.sitemaps != Sitemaps::Only,
             LinkKind::Redirect | LinkKind::Sitemap => true,
+            // a guess on a page that was itself a guess leads nowhere
+            LinkKind::Speculative => self.speculative && self.sitemaps != Sitemaps::Only && !path.is_speculative(),
         };
         if !followed {
             judged.counts.out_of_scope += 1;
@@ -152,11 +171,12 @@ impl Judge {
         let requisites = match kind {
             LinkKind::Requisite | LinkKind::Stylesheet => path.requisites + 1,
             LinkKind::Redirect => path.requisites,
-            LinkKind::Navigation | LinkKind::Sitemap => 0,
+            LinkKind::Navigation | LinkKind::Sitemap | LinkKind::Speculative => 0,
         };
         let deep_frame = requisite && requisites > MAX_REQUISITE_HOPS;
         // what a sitemap lists is one hop further than it, its pictures too: they are those of the pages
-        let further = kind == LinkKind::Navigation || deep_frame || requisite && listed;
+        let place = matches!(kind, LinkKind::Navigation | LinkKind::Speculative);
+        let further = place || deep_frame || requisite && listed;
         let depth = path.depth.saturating_add(u16::from(further));
         let requisites = if deep_frame { 0 } else { requisites };
         let verdict = if sitemap {
@@ -173,7 +193,9 @@ impl Judge {
             {
                 true
             }
-            Verdict::Out(OutReason::Scope) if follows_outside(page, kind) && !refused_seed(page, kind, scope, &url) => {
+            Verdict::Out(OutReason::Scope)
+                if follows_outside(page, kind, of_part) && !refused_seed(page, kind, scope, &url) =>
+            {
                 true
             }
             Verdict::Out(_) => {
@@ -217,6 +239,7 @@ impl Judge {
                 kind: LinkKind::Sitemap,
                 lastmod: None,
                 listed: false,
+                of_part: false,
             };
             self.judge_one(page, url, found, scope, judged);
         }
@@ -232,6 +255,7 @@ impl Judge {
             raw: raw.as_str().into(),
             kind: LinkKind::Sitemap,
             nofollow: false,
+            header: false,
             lastmod: None,
         });
         let mut found = Links::default();
@@ -247,6 +271,8 @@ struct Found {
     lastmod: Option<NonZeroU32>,
     /// The page is a sitemap, and this is what it lists.
     listed: bool,
+    /// The page is a part of others, and this belongs to them: a style sheet's picture, a playlist's segment.
+    of_part: bool,
 }
 
 /// Where a host has its sitemap if nothing says otherwise.
@@ -304,16 +330,16 @@ impl Judge {
 }
 
 /// May a link that is outside the scope be followed? A requisite of a page inside, one hop beyond the scope; what a
-/// stylesheet out there imports or shows belongs to the same page; so does where a requisite redirects to; and where a
-/// seed redirects to is the seed.
-fn follows_outside(page: &Item, kind: LinkKind) -> bool {
+/// stylesheet, manifest or playlist out there needs belongs to the same page; so does where a requisite redirects to;
+/// and where a seed redirects to is the seed.
+fn follows_outside(page: &Item, kind: LinkKind, of_part: bool) -> bool {
     let path = &page.path;
     match kind {
-        LinkKind::Navigation | LinkKind::Sitemap => false,
+        LinkKind::Navigation | LinkKind::Sitemap | LinkKind::Speculative => false,
         LinkKind::Requisite | LinkKind::Stylesheet => {
             // a page that a hop out of the scope led to is a page like another
             let is_page = !path.outside || path.offsite > 0 && path.requisites == 0;
-            is_page || path.kind == LinkKind::Stylesheet
+            is_page || of_part || path.kind == LinkKind::Stylesheet
         }
         LinkKind::Redirect => path.seed.is_some() || path.outside || path.requisites > 0,
     }
@@ -339,6 +365,7 @@ mod tests {
             identity,
             key: HashKey([1; 16]),
             requisites,
+            speculative: false,
             obey_nofollow: false,
             sitemaps: Sitemaps::Yes,
             traps: traps::Settings::default(),
@@ -363,6 +390,7 @@ mod tests {
                 raw: (*raw).into(),
                 kind: *kind,
                 nofollow: raw.ends_with("?nofollow"),
+                header: false,
                 lastmod: None,
             })
             .collect();
@@ -418,6 +446,64 @@ mod tests {
             path.requisites = 1;
         });
         assert_eq!(judge.judge(&style, &image).links.len(), 1);
+    }
+
+    #[test]
+    fn what_a_playlist_out_there_plays_belongs_to_the_page() {
+        let mut playlist = links(&[("seg.ts", LinkKind::Requisite)]);
+        let at = page("http://cdn.test/v.m3u8", |path| {
+            path.outside = true;
+            path.kind = LinkKind::Requisite;
+            path.requisites = 1;
+        });
+        assert!(judge(true).judge(&at, &playlist).links.is_empty());
+        playlist.is_part = true;
+        assert_eq!(judge(true).judge(&at, &playlist).links.len(), 1);
+    }
+
+    #[test]
+    fn guesses_go_one_hop_if_they_are_wanted() {
+        let found = links(&[
+            ("/guess", LinkKind::Speculative),
+            ("/sure", LinkKind::Speculative),
+            ("/sure", LinkKind::Navigation),
+            ("http://out.test/", LinkKind::Speculative),
+        ]);
+        let mut judge = judge(true);
+        let kinds = |judge: &Judge, hops: &str| {
+            let page = page("http://in.test/", |path| path.hops = hops.to_owned());
+            let judged = judge.judge(&page, &found);
+            assert_eq!(judged.counts.found, 4);
+            let links = judged
+                .links
+                .iter()
+                .map(|link| (link.url.path().to_owned(), link.kind, link.depth));
+            links.collect::<Vec<_>>()
+        };
+        let sure = ("/sure".to_owned(), LinkKind::Navigation, 1);
+        assert_eq!(kinds(&judge, ""), std::slice::from_ref(&sure));
+        judge.speculative = true;
+        let both = |hops| kinds(&judge, hops);
+        // a place to go to is one before it is a guess: the seen-set takes the first
+        let guess = |path: &str| (path.to_owned(), LinkKind::Speculative, 1);
+        let all = [sure.clone(), guess("/guess"), guess("/sure")];
+        for hops in ["", "L", "XL", "LEXERL", "M"] {
+            assert_eq!(both(hops), all, "{hops}");
+        }
+        for hops in ["X", "LX", "XE", "XRE"] {
+            assert_eq!(both(hops), std::slice::from_ref(&sure), "{hops}");
+        }
+    }
+
+    #[test]
+    fn queries_are_in_the_encoding_of_the_page_and_headers_know_nothing_of_it() {
+        let mut found = links(&[("a?é", LinkKind::Navigation), ("b?é", LinkKind::Navigation)]);
+        found.encoding = Some("windows-1252");
+        found.base = Some("/folder/".into());
+        found.links[0].header = true;
+        let judged = judge(true).judge(&page("http://in.test/x/", |_| {}), &found);
+        let hrefs: Vec<_> = judged.links.iter().map(|link| link.url.href()).collect();
+        assert_eq!(hrefs, ["http://in.test/x/a?%C3%A9", "http://in.test/folder/b?%E9"]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::Settings;
 use super::judge::Judged;
 use crate::extract::directives::Directives;
 use crate::extract::sitemap::{Form, Summary};
-use crate::extract::{self, Role, charset, mime};
+use crate::extract::{self, Role, Wanted, charset, mime};
 use crate::fetch::Response;
 use crate::fetch::decode::Decoded;
 use crate::frontier::{Item, Path};
@@ -48,9 +48,13 @@ impl PageReading {
 pub(super) fn read_page(item: &Item, response: &Response, decoded: &Decoded<'_>, settings: &Settings) -> PageReading {
     let content_type = response.header("content-type");
     let mut text = String::new();
+    let wanted = Wanted {
+        agent: &settings.agent,
+        role: role(&item.path, settings),
+        speculative: settings.judge.speculative && !item.path.is_speculative(),
+    };
     let links = extract::extract_for(
-        &settings.agent,
-        role(&item.path, settings),
+        wanted,
         response.status,
         content_type,
         &response.headers,

@@ -52,7 +52,9 @@ fn of_element(name: &str, foreign: bool, get: &dyn Fn(&str) -> Option<String>, t
             "a" => href.iter().for_each(|raw| push(Navigation, raw)),
             "image" | "use" | "feImage" => href.iter().for_each(|raw| push(Requisite, raw)),
             "script" => url("src").chain(href).for_each(|raw| push(Requisite, &raw)),
-            _ => {}
+            // listed here for HTML, and holding no link in SVG
+            "title" | "style" | "audio" | "video" | "source" | "iframe" | "feimage" => {}
+            _ => url("xlink:href").for_each(|raw| push(Navigation, &raw)),
         }
     } else {
         let sources: &[&str] = match name {
@@ -112,20 +114,57 @@ fn of_element(name: &str, foreign: bool, get: &dyn Fn(&str) -> Option<String>, t
                         .and_then(|r| r.url)
                         .into_iter()
                         .for_each(|raw| push(Redirect, raw));
-                } else if ["property", "name"].iter().any(|name| {
-                    get(name)
-                        .is_some_and(|own| matches!(&*own.trim().to_ascii_lowercase(), "og:image" | "twitter:image"))
-                }) {
-                    push(Requisite, &content);
+                } else if !["", "none"].contains(&content.trim()) {
+                    let own: Vec<String> = ["property", "name"]
+                        .iter()
+                        .filter_map(|name| get(name))
+                        .map(|own| own.trim().to_ascii_lowercase())
+                        .collect();
+                    let has = |names: &[&str]| own.iter().any(|own| names.contains(&own.as_str()));
+                    let shown = [
+                        "og:image",
+                        "og:image:url",
+                        "og:video",
+                        "twitter:image",
+                        "twitter:player",
+                        "thumbnail",
+                        "msapplication-config",
+                    ];
+                    let item = get("itemprop").unwrap_or_default();
+                    if has(&shown) {
+                        push(Requisite, &content);
+                    } else if has(&["og:url", "og:see_also", "twitter:url"]) || own.is_empty() && item == "url" {
+                        push(Navigation, &content);
+                    } else if own.is_empty() && ["image", "logo", "contentUrl"].contains(&item.as_str()) {
+                        push(Requisite, &content);
+                    }
                 }
             }
             _ => {}
         }
     }
     url("style").for_each(|text| css::scan(&text, css::Place::Attribute, |kind, url| push(kind, &url)));
-    url("data-src")
-        .filter(|raw| !raw.contains(['{', '<', '[']))
+    for name in ["data-src", "data-original", "data-large-file", "data-hi-res-src"] {
+        url(name)
+            .filter(|raw| !raw.contains(['{', '<', '[']))
+            .for_each(|raw| push(Requisite, &raw));
+    }
+    url("data-background")
+        .filter(|raw| !raw.contains(['{', '<', '[', '>', '"', ' ', '\n', '\r', '\0']))
+        .filter(|raw| raw.starts_with('/') || raw.contains(".jpg"))
         .for_each(|raw| push(Requisite, &raw));
+    if name == "script" && is("type", "application/ld+json") {
+        // pages of these tests have flat data: a key and its text
+        let data: serde_json::Map<String, serde_json::Value> = serde_json::from_str(text).unwrap_or_default();
+        for (key, value) in &data {
+            let kind = match key.as_str() {
+                "image" => Requisite,
+                "url" => Navigation,
+                _ => continue,
+            };
+            push(kind, value.as_str().unwrap_or_default());
+        }
+    }
 }
 
 /// The links of a page's tree.
@@ -228,7 +267,7 @@ fn own_pages() -> Vec<String> {
     let mut paths = Vec::new();
     pages_below(&folder, &mut paths);
     paths.sort();
-    assert!(paths.len() >= 5, "the pages of tests/data/extract are missing");
+    assert!(paths.len() >= 6, "the pages of tests/data/extract are missing");
     paths
         .iter()
         .map(|path| std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
@@ -337,14 +376,15 @@ fn mutated() -> impl Strategy<Value = String> {
             let at = boundary(&slice, at.index(slice.len() + 1));
             slice.insert_str(at, stray);
         }
-        // foreign content is the tree's business, a style's text and a frame's document
-        // are not the tag's; a meta cut off counts for us alone
+        // foreign content is the tree's business, a style's text, a frame's document and a
+        // script's data are not the tag's; a meta cut off counts for us alone
         slice
             .replace("<svg", "<sv")
             .replace("<math", "<mat")
             .replace("<image", "<imag")
             .replace("<style", "<styl")
             .replace("srcdoc", "srcdo")
+            .replace("+json", "+jso")
             + "<p>"
     })
 }

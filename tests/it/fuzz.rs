@@ -36,6 +36,10 @@ entrance! {
     css: &["@import ", "url(", "'a'", ")", "/*", "*/", "\\", "{", "}", ";", "@font-face", "src:", "image-set(", "@charset", "@namespace"];
     srcset: &["a", ",", " ", "1x", "2w", "(", ")", ",,", "data:,b", "\t"];
     sitemap: &["<urlset>", "<sitemapindex>", "<rss>", "<feed>", "<url>", "</url>", "<loc>", "</loc>", "http://a/", "&amp;", "&e;", "<!DOCTYPE u [", "<!ENTITY e 'x'>", "]>", "<![CDATA[", "]]>", "<!--", "-->", "<image:loc>", "<item>", "<link>", "<?", "?>", "\x1f\u{8b}\x08"];
+    json: &["{", "}", "[", "]", ":", ",", "\"", "\"url\":", "\"image\":", "\"icons\":", "\"src\":", "\"start_url\":", "\"items\":", "\"http://a/\"", "\"/b\"", "\\u002f", "\\", "null", "1e9", "</script>"];
+    playlist: &["#EXTM3U\n", "#EXT-X-KEY:", "URI=\"", "\"", "a.ts\n", "<MPD>", "<BaseURL>", "</BaseURL>", "<SegmentURL media='", "'/>", "http://a/", "b/", "<Period>", "</Period>", "&amp;", "&", ";", "<![CDATA[", "]]>", "$"];
+    pdf: &["%PDF-1.7\n", "1 0 obj <<", ">>", "/URI", "(http://a/", ")", "<", ">", "\\", "\\101", "/Type/ObjStm/Filter/FlateDecode", "stream\n", "endstream", "/Encrypt", "%%EOF", "x\u{9c}"];
+    guesses: &["'", "\"", "`", "/a", "//b.c", "http://d/", "\\u002f", "\\x2f", "\\/", "e.html", " ", "\n", "#", "{", "("];
     headers: &["<", ">", ";", "rel=", "\"", "next", ",", "0;url=", "max-age", "Mon, 30 Nov 2026 12:00:00 GMT", "noindex", "none", "\\"];
     charset: &["text/html", ";charset=", "utf-8", "<meta charset=", "\u{feff}", "shift_jis", "<?xml encoding='", "@charset \"", "utf-16le", "\"", ">"];
     mime: &["text/", "html", ";", "charset=", "\"", "/", "<!doctype html", "GIF89a", "%PDF-", "\0", " "];

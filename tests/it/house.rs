@@ -34,7 +34,8 @@ const LAYERS: [&[&str]; 7] = [
 ];
 
 /// The one module that may name a package.
-const DOORS: [(&str, &str); 13] = [
+const DOORS: [(&str, &str); 14] = [
+    ("quick_xml", "extract/dash"),
     ("url", "url"),
     ("bitvec", "seen"),
     ("governor", "politeness"),

@@ -30,6 +30,7 @@ mod identity; // what counts as one page
 mod large; // bodies that memory must not hold
 mod kill; // kill -9, again and again
 mod pace; // how gently hosts are asked
+mod links; // kinds of links, and queries in the encoding of their page
 mod old_jobs; // job folders of earlier versions
 mod proxies; // ways through a proxy
 mod redirects; // where a redirect leads, and why not

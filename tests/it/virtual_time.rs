@@ -520,6 +520,7 @@ fn plan(dice: &mut Dice, seeds: &[&str]) -> Plan {
         cookies: None,
         requisites: true,
         obey_nofollow: false,
+        speculative: false,
         obey_noindex: false,
         archive: Some(ArchiveSettings {
             prefix: "t".to_owned(),

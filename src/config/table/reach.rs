@@ -86,6 +86,15 @@ pub(super) const SETTINGS: &[Setting] = &[
         ..BLANK
     },
     Setting {
+        key: "speculative",
+        shape: Shape::Switch,
+        name: "yes|no",
+        help: "Follow guesses too: what looks like an address in scripts and data, one hop",
+        read: |c, v| put(&mut c.speculative, yes_no(one(v))),
+        show: |c| show_yes_no(c.speculative),
+        ..BLANK
+    },
+    Setting {
         key: "sitemaps",
         shape: Shape::YesNo,
         name: "yes|no",

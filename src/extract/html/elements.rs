@@ -4,13 +4,16 @@ use std::borrow::Cow;
 
 use super::super::css::Place;
 use super::super::directives::Directives;
+use super::super::json::Use;
 use super::super::rel::kind_of_rel;
-use super::super::{LinkKind, Links};
+use super::super::{LinkKind, Links, address, body};
+use super::attributes::{Attribute, Attributes};
 use super::entities::decode;
-use super::tags::{Attribute, Attributes, Start};
+use super::preview;
+use super::tags::Start;
 use super::{MAX_SRCDOC_DEPTH, Syntax, scan};
 
-use LinkKind::{Navigation, Redirect, Requisite, Stylesheet};
+use LinkKind::{Navigation, Redirect, Requisite, Speculative, Stylesheet};
 
 /// Elements that hold links, or whose content is no markup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,7 +138,10 @@ impl Element {
 /// Adds the links of one start tag. `depth` documents lie around this one.
 pub(super) fn links<'a>(start: &Start<'a>, attributes: &Attributes<'a>, depth: u32, links: &mut Links<'a>) {
     if !start.text.is_empty() {
-        links.push_css(Cow::Borrowed(start.text), Place::Sheet);
+        match start.element {
+            Element::Script => script(start.text, attributes, links),
+            _ => links.push_css(Cow::Borrowed(start.text), Place::Sheet),
+        }
     }
     if attributes.is_empty() {
         return;
@@ -147,6 +153,7 @@ pub(super) fn links<'a>(start: &Start<'a>, attributes: &Attributes<'a>, depth: u
             if start.foreign && !tag.has(Attribute::Href) {
                 tag.url_with_rel(Navigation, Attribute::XlinkHref);
             }
+            tag.ping();
         }
         Element::Base => tag.base(),
         Element::Body | Element::Cell => tag.url(Requisite, Attribute::Background),
@@ -187,9 +194,25 @@ pub(super) fn links<'a>(start: &Start<'a>, attributes: &Attributes<'a>, depth: u
         // a codebase is ignored, as browsers do
         Element::Object => tag.url(Requisite, Attribute::Data),
         Element::XmlStylesheet => tag.url(Stylesheet, Attribute::Href),
+        // a link of any vocabulary (XLink 1.1); those of SVG mostly stay inside their drawing
+        Element::Other if start.foreign => tag.url(Navigation, Attribute::XlinkHref),
         _ => {}
     }
     tag.any_element();
+}
+
+/// The text of a `script`, by its type (HTML Standard, "prepare the script element").
+fn script<'a>(text: &'a str, attributes: &Attributes<'a>, links: &mut Links<'a>) {
+    let kind = attributes.raw(Attribute::Type).map(decode).unwrap_or_default();
+    let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    match essence.as_str() {
+        "importmap" => links.push_json(Cow::Borrowed(text), Use::Imports),
+        "application/json" | "text/json" => links.push_json(Cow::Borrowed(text), Use::Data),
+        other if other.ends_with("+json") => links.push_json(Cow::Borrowed(text), Use::Data),
+        "" | "module" => links.push_script(Cow::Borrowed(text)),
+        other if body::is_script(other) => links.push_script(Cow::Borrowed(text)),
+        _ => {}
+    }
 }
 
 /// One tag and where its links go.
@@ -285,29 +308,28 @@ impl<'a> Tag<'_, 'a> {
             let said = Directives::of_meta(&name, &content, self.links.agent);
             self.links.directives.add(said);
         }
-        if [Attribute::Property, Attribute::Name]
+        let by_name = [Attribute::Property, Attribute::Name]
             .into_iter()
-            .any(|name| self.is_preview(name))
-            || self.is(Attribute::Itemprop, "image")
+            .find_map(|name| preview::kind_of_meta(&self.value(name)?));
+        let kind = by_name.or_else(|| preview::kind_of_property(&self.value(Attribute::Itemprop)?));
+        if let Some(kind) = kind
+            && !matches!(content.trim(), "" | "none")
         {
-            self.links.push(Requisite, content);
+            self.links.push(kind, content);
         }
     }
 
-    /// Whether a meta names a picture, film or sound that is shown for the page (Open Graph, Twitter cards, tiles).
-    fn is_preview(&self, attribute: Attribute) -> bool {
-        let Some(name) = self.value(attribute) else {
-            return false;
-        };
-        let name = name.trim().to_ascii_lowercase();
-        let stem = [":secure_url", ":url", ":src"]
-            .into_iter()
-            .find_map(|end| name.strip_suffix(end))
-            .unwrap_or(&name);
-        matches!(
-            stem,
-            "og:image" | "og:video" | "og:audio" | "twitter:image" | "msapplication-tileimage"
-        )
+    /// Addresses that are told when a link is followed: a browser posts to them.
+    fn ping(&mut self) {
+        match self.value(Attribute::Ping) {
+            Some(Cow::Borrowed(pings)) => pings
+                .split_ascii_whitespace()
+                .for_each(|url| self.links.push(Speculative, Cow::Borrowed(url))),
+            Some(Cow::Owned(pings)) => pings
+                .split_ascii_whitespace()
+                .for_each(|url| self.links.push(Speculative, Cow::Owned(url.to_owned()))),
+            None => {}
+        }
     }
 
     /// A document of its own: with a base, its links stand apart; without, they are the page's.
@@ -318,10 +340,7 @@ impl<'a> Tag<'_, 'a> {
         let Some(document) = self.value(Attribute::Srcdoc) else {
             return;
         };
-        let mut inside = Links {
-            outside: self.links.counted(),
-            ..Links::default()
-        };
+        let mut inside: Links<'a> = self.links.inside();
         match document {
             Cow::Borrowed(text) => {
                 scan(text, Syntax::Html, depth + 1, &mut inside);
@@ -347,20 +366,32 @@ impl<'a> Tag<'_, 'a> {
         for attribute in [
             Attribute::DataSrc,
             Attribute::DataBg,
+            Attribute::DataBgSrc,
             Attribute::DataOriginal,
             Attribute::DataLazySrc,
             Attribute::DataFullSrc,
             Attribute::DataPoster,
+            Attribute::DataHiResSrc,
+            Attribute::DataOrigFile,
+            Attribute::DataLargeFile,
+            Attribute::DataZoomImage,
+            Attribute::DataBackground,
+            Attribute::DataBackgroundImage,
+            Attribute::DataImage,
+            Attribute::DataLazy,
+            Attribute::DataLazyload,
+            Attribute::DataThumb,
         ] {
             let Some(value) = self.value(attribute) else { continue };
             if value.trim_start().starts_with("url(") {
                 self.links.push_css(value, Place::Attribute);
-            } else if !value.contains(['{', '<', '[']) {
+            } else if !value.contains(['{', '<', '[']) && (!is_vague(attribute) || is_picture(&value)) {
                 self.links.push(Requisite, value);
             }
         }
         for attribute in [
             Attribute::DataSrcset,
+            Attribute::DataBgset,
             Attribute::DataLazySrcset,
             Attribute::DataOriginalSet,
         ] {
@@ -369,12 +400,28 @@ impl<'a> Tag<'_, 'a> {
     }
 }
 
+/// A name that holds an address in some pages, and in others a word, a colour or a number.
+fn is_vague(attribute: Attribute) -> bool {
+    matches!(
+        attribute,
+        Attribute::DataBackground
+            | Attribute::DataBackgroundImage
+            | Attribute::DataImage
+            | Attribute::DataLazy
+            | Attribute::DataLazyload
+            | Attribute::DataThumb
+    )
+}
+
+/// Whether a value of such a name is an address.
+fn is_picture(value: &str) -> bool {
+    let value = value.trim();
+    address::is_address(value) || address::names_file(value)
+}
+
 /// The links of a document that does not outlive this call.
 fn scan_owned(text: &str, depth: u32, links: &mut Links<'_>) {
-    let mut inside = Links {
-        outside: links.outside,
-        ..Links::default()
-    };
+    let mut inside = links.inside();
     scan(text, Syntax::Html, depth, &mut inside);
     *links = inside.into_owned();
 }

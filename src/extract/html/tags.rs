@@ -6,149 +6,10 @@
 use memchr::memchr;
 
 use super::Syntax;
+use super::attributes::{Attribute, Attributes};
 use super::elements::Element;
 use super::foreign::{Foreign, StartTag, is_transient};
 use super::raw;
-
-/// Attributes that are kept; all others are stepped over. In alphabetical order: those of `data-` stand together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub(super) enum Attribute {
-    Action,
-    As,
-    Background,
-    Cite,
-    Content,
-    Data,
-    DataBg,
-    DataFullSrc,
-    DataLazySrc,
-    DataLazySrcset,
-    DataOriginal,
-    DataOriginalSet,
-    DataPoster,
-    DataSrc,
-    DataSrcset,
-    Encoding,
-    FontLook,
-    Href,
-    HttpEquiv,
-    ImageSrcset,
-    Itemprop,
-    Longdesc,
-    Manifest,
-    Method,
-    Name,
-    Poster,
-    Property,
-    Rel,
-    Src,
-    Srcdoc,
-    Srcset,
-    Style,
-    Type,
-    XlinkHref,
-}
-
-/// One more than the last of [`Attribute`].
-const ATTRIBUTES: usize = Attribute::XlinkHref as usize + 1;
-
-impl Attribute {
-    fn of(name: &[u8]) -> Option<Self> {
-        // by length first: most names that are no link's are told apart by it and one letter
-        let table: &[(&[u8], Self)] = match name.len() {
-            2 => &[(b"as", Self::As)],
-            3 => &[(b"src", Self::Src), (b"rel", Self::Rel)],
-            4 => &[
-                (b"href", Self::Href),
-                (b"type", Self::Type),
-                (b"name", Self::Name),
-                (b"data", Self::Data),
-                (b"cite", Self::Cite),
-                (b"size", Self::FontLook),
-                (b"face", Self::FontLook),
-            ],
-            5 => &[(b"style", Self::Style), (b"color", Self::FontLook)],
-            6 => &[
-                (b"srcset", Self::Srcset),
-                (b"srcdoc", Self::Srcdoc),
-                (b"poster", Self::Poster),
-                (b"action", Self::Action),
-                (b"method", Self::Method),
-            ],
-            7 => &[(b"content", Self::Content), (b"data-bg", Self::DataBg)],
-            8 => &[
-                (b"property", Self::Property),
-                (b"data-src", Self::DataSrc),
-                (b"longdesc", Self::Longdesc),
-                (b"manifest", Self::Manifest),
-                (b"itemprop", Self::Itemprop),
-                (b"encoding", Self::Encoding),
-            ],
-            10 => &[
-                (b"background", Self::Background),
-                (b"http-equiv", Self::HttpEquiv),
-                (b"xlink:href", Self::XlinkHref),
-            ],
-            11 => &[
-                (b"data-srcset", Self::DataSrcset),
-                (b"imagesrcset", Self::ImageSrcset),
-                (b"data-poster", Self::DataPoster),
-            ],
-            13 => &[
-                (b"data-original", Self::DataOriginal),
-                (b"data-lazy-src", Self::DataLazySrc),
-                (b"data-full-src", Self::DataFullSrc),
-            ],
-            16 => &[(b"data-lazy-srcset", Self::DataLazySrcset)],
-            17 => &[(b"data-original-set", Self::DataOriginalSet)],
-            _ => &[],
-        };
-        table
-            .iter()
-            .find(|(known, _)| name.eq_ignore_ascii_case(known))
-            .map(|&(_, attribute)| attribute)
-    }
-
-    const fn bit(self) -> u64 {
-        1 << self as u8
-    }
-}
-
-/// The attributes of one tag: of each name the first, values as written.
-#[derive(Debug)]
-pub(super) struct Attributes<'a> {
-    present: u64,
-    values: [&'a str; ATTRIBUTES],
-}
-
-impl<'a> Attributes<'a> {
-    /// The value as written, references not decoded.
-    pub(super) fn raw(&self, attribute: Attribute) -> Option<&'a str> {
-        (self.present & attribute.bit() != 0)
-            .then(|| self.values.get(attribute as usize).copied())
-            .flatten()
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.present == 0
-    }
-
-    /// Whether there is one that counts on any element: `style`, or one that starts with `data-`.
-    pub(super) fn has_global(&self) -> bool {
-        const GLOBAL: u64 = Attribute::Style.bit() | (Attribute::Encoding.bit() - 1) & !(Attribute::DataBg.bit() - 1);
-        self.present & GLOBAL != 0
-    }
-
-    fn insert(&mut self, attribute: Attribute, value: &'a str) {
-        if self.present & attribute.bit() == 0 {
-            self.present |= attribute.bit();
-            if let Some(slot) = self.values.get_mut(attribute as usize) {
-                *slot = value;
-            }
-        }
-    }
-}
 
 /// A start tag.
 #[derive(Debug)]
@@ -156,7 +17,7 @@ pub(super) struct Start<'a> {
     pub(super) element: Element,
     /// It makes an element of SVG or `MathML`, or stands in XML.
     pub(super) foreign: bool,
-    /// The text of a `style` element; empty for others.
+    /// The text of a `style` or `script` element; empty for others.
     pub(super) text: &'a str,
 }
 
@@ -175,22 +36,18 @@ pub(super) struct Tags<'a> {
     syntax: Syntax,
     foreign: Foreign<'a>,
     attributes: Attributes<'a>,
-    /// End of the last `style` that was given although its content is read as markup.
+    /// End of the last `style` or `script` that was given although its content is read as markup.
     style_end: usize,
 }
 
 impl<'a> Tags<'a> {
     pub(super) fn new(text: &'a str, syntax: Syntax) -> Self {
-        let attributes = Attributes {
-            present: 0,
-            values: [""; ATTRIBUTES],
-        };
         Self {
             text,
             at: 0,
             syntax,
             foreign: Foreign::default(),
-            attributes,
+            attributes: Attributes::new(),
             style_end: 0,
         }
     }
@@ -286,7 +143,7 @@ impl<'a> Tags<'a> {
         })
     }
 
-    /// Steps over the raw text of an HTML element; gives that of a `style`.
+    /// Steps over the raw text of an HTML element; gives that of a `style` or `script`.
     fn raw_text(&mut self, element: Element) -> &'a str {
         let Some(end_tag) = element.raw_text() else { return "" };
         let from = self.at;
@@ -295,17 +152,18 @@ impl<'a> Tags<'a> {
             Element::Script => raw::script_end(self.rest()),
             _ => raw::text_end(self.rest(), end_tag),
         };
-        if element == Element::Style {
+        if matches!(element, Element::Style | Element::Script) {
             self.slice(from, self.at)
         } else {
             ""
         }
     }
 
-    /// The text of a `style` element of SVG or XHTML, whose content is read on as markup.
+    /// The text of a `style` or `script` element of SVG or XHTML, whose content is read on as markup.
     fn foreign_text(&mut self, element: Element, name: &[u8], self_closing: bool) -> &'a str {
-        // a style inside a style has been given with the outer one
-        if element != Element::Style || self_closing || self.at < self.style_end {
+        // one inside another has been given with the outer one
+        let has_text = matches!(element, Element::Style | Element::Script);
+        if !has_text || self_closing || self.at < self.style_end {
             return "";
         }
         self.style_end = self.at + raw::text_end(self.rest(), name);
@@ -367,7 +225,7 @@ impl<'a> Tags<'a> {
 
     /// The attributes of a tag from behind its name on (the states from "before attribute name").
     fn read_attributes(&mut self, mut at: usize) -> End {
-        self.attributes.present = 0;
+        self.attributes.clear();
         let bytes = self.bytes();
         loop {
             match bytes.get(at) {

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
+use super::super::script::MAX_BYTES as MAX_SCRIPT_BYTES;
 use super::super::{LinkKind, Links, MAX_LINKS_PER_PAGE};
 use super::foreign::MAX_OPEN;
 use super::{MAX_SRCDOC_DEPTH, Syntax, depth_limit, links as scan};
@@ -17,6 +18,7 @@ fn found(page: &str, syntax: Syntax) -> Vec<(char, String)> {
         LinkKind::Stylesheet => 's',
         LinkKind::Redirect => 'r',
         LinkKind::Sitemap => 'm',
+        LinkKind::Speculative => 'x',
     };
     links
         .links
@@ -40,6 +42,133 @@ fn words(links: Vec<(char, String)>) -> String {
         .map(|(kind, raw)| format!("{kind}{raw}"))
         .collect::<Vec<_>>()
         .join(" ")
+}
+
+#[test]
+fn metadata_names_what_is_shown_and_where_the_page_is() {
+    for (page, want) in [
+        (
+            "<meta property=og:image content=A><meta property=og:video:secure_url content=B><meta name=twitter:player content=C>\
+             <meta name=twitter:player:stream content=D><meta property=og:url content=E><meta name=thumbnail content=F>",
+            "qA qB qC qD nE qF",
+        ),
+        (
+            "<meta name=msapplication-config content=none><meta name=msapplication-square70x70logo content=A>\
+             <meta property=og:title content=B><meta name=description content=C>",
+            "qA",
+        ),
+        (
+            "<meta itemprop=image content=A><meta itemprop=contentUrl content=B><meta itemprop=url content=C>\
+             <meta itemprop=name content=D>",
+            "qA qB nC",
+        ),
+    ] {
+        assert_eq!(html(page), want, "{page}");
+    }
+}
+
+#[test]
+fn pictures_that_scripts_load_later_count_if_they_are_addresses() {
+    for (page, want) in [
+        (
+            "<img data-src=A data-hi-res-src=B data-orig-file=C data-large-file=D data-zoom-image=E data-bg-src=F data-bgset='G 1w'>",
+            "qA qF qB qC qD qE qG",
+        ),
+        (
+            "<div data-background='a/b.jpg' data-image=/c data-lazy=true data-lazyload=lazy data-thumb='#1'></div>",
+            "qa/b.jpg q/c",
+        ),
+        (
+            "<div data-background-image='url(a.png)' data-lazy='{\"a\": 1}'></div>",
+            "qa.png",
+        ),
+        (
+            "<div data-background=red data-lazy=0.5 data-thumb=d.webp></div>",
+            "qd.webp",
+        ),
+    ] {
+        assert_eq!(html(page), want, "{page}");
+    }
+}
+
+#[test]
+fn data_in_scripts_is_read_by_its_type() {
+    for (page, want) in [
+        (
+            "<script type='application/ld+json'>{\"image\": \"/A\", \"url\": \"/B\"}</script><a href=C>",
+            "q/A n/B nC",
+        ),
+        (
+            "<script type=' Application/JSON; charset=utf-8'>{\"logo\": \"/A\"}</script>",
+            "q/A",
+        ),
+        (
+            "<script type=importmap>{\"imports\": {\"a\": \"./A.js\"}}</script>",
+            "q./A.js",
+        ),
+        (
+            "<script>{\"image\": \"/A\"}</script><script type=text/template><a href=B></script>",
+            "",
+        ),
+        (
+            "<svg><script type='application/ld+json'>{\"image\": \"/A\"}</script></svg>",
+            "q/A",
+        ),
+    ] {
+        assert_eq!(html(page), want, "{page}");
+    }
+    assert_eq!(
+        xml("<script type='application/ld+json'><![CDATA[{\"image\": \"/A\"}]]></script>"),
+        ""
+    );
+    assert_eq!(
+        xml("<script type='application/ld+json'>{\"image\": \"/A\"}</script>"),
+        "q/A"
+    );
+}
+
+#[test]
+fn guesses_are_found_if_they_are_wanted() {
+    let page = "<a href=A ping='B C'><script>load('/D')</script><script type=module src=E>'/F'</script>\
+                <script type=text/x-handlebars>'/G'</script><script type=application/json>[\"http://h/H\"]</script>\
+                <style>@namespace url(http://n/);</style><iframe srcdoc=\"<script>'/I'</script>\"></iframe>";
+    assert_eq!(html(page), "nA qE");
+    let mut links = Links {
+        speculative: true,
+        ..Links::default()
+    };
+    scan(page, Syntax::Html, &mut links);
+    let found = links
+        .links
+        .iter()
+        .map(|link| format!("{}{}", link.kind.letter(), link.raw));
+    let found: Vec<_> = found.collect();
+    assert_eq!(found.join(" "), "LA XB XC X/D X/F EE Xhttp://h/H Xhttp://n/ X/I");
+}
+
+#[test]
+fn scripts_are_looked_through_so_far() {
+    let script = |spaces: usize| {
+        let page = format!("<script>{}</script><script>'/a'</script>", " ".repeat(spaces));
+        let mut links = Links {
+            speculative: true,
+            ..Links::default()
+        };
+        scan(&page, Syntax::Html, &mut links);
+        links.links.len()
+    };
+    assert_eq!(script(MAX_SCRIPT_BYTES - 4), 1);
+    assert_eq!(script(MAX_SCRIPT_BYTES - 3), 0);
+    assert_eq!(script(2 * MAX_SCRIPT_BYTES), 0);
+}
+
+#[test]
+fn any_vocabulary_of_xml_may_link() {
+    assert_eq!(
+        xml("<mets:file xlink:href='A'/><text xlink:href='#b'/><?xml-stylesheet href='C'?>"),
+        "nA sC"
+    );
+    assert_eq!(html("<p xlink:href=A><svg><pattern xlink:href=B /></svg>"), "nB");
 }
 
 #[test]

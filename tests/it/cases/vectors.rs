@@ -181,7 +181,7 @@ fn links(vector: &Value, fill: &Fill<'_>) -> Vec<String> {
 
 fn resolved(page: &CrawlUrl, links: &Links<'_>, urls: &mut Vec<String>) {
     let identity = Identity::default();
-    let base = Base::of(page, links.base.as_deref());
+    let base = Base::in_page(page, links.base.as_deref(), links.encoding);
     let found = links
         .links
         .iter()

@@ -1,0 +1,206 @@
+//! The attributes that matter, and those of one tag.
+
+/// Attributes that are kept; all others are stepped over. In alphabetical order: those of `data-` stand together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Attribute {
+    Action,
+    As,
+    Background,
+    Cite,
+    Content,
+    Data,
+    DataBackground,
+    DataBackgroundImage,
+    DataBg,
+    DataBgSrc,
+    DataBgset,
+    DataFullSrc,
+    DataHiResSrc,
+    DataImage,
+    DataLargeFile,
+    DataLazy,
+    DataLazySrc,
+    DataLazySrcset,
+    DataLazyload,
+    DataOrigFile,
+    DataOriginal,
+    DataOriginalSet,
+    DataPoster,
+    DataSrc,
+    DataSrcset,
+    DataThumb,
+    DataZoomImage,
+    Encoding,
+    FontLook,
+    Href,
+    HttpEquiv,
+    ImageSrcset,
+    Itemprop,
+    Longdesc,
+    Manifest,
+    Method,
+    Name,
+    Ping,
+    Poster,
+    Property,
+    Rel,
+    Src,
+    Srcdoc,
+    Srcset,
+    Style,
+    Type,
+    XlinkHref,
+}
+
+/// One more than the last of [`Attribute`].
+const ATTRIBUTES: usize = Attribute::XlinkHref as usize + 1;
+
+impl Attribute {
+    /// By its name in any case.
+    pub(super) fn of(name: &[u8]) -> Option<Self> {
+        // by length first: most names that are no link's are told apart by it and one letter
+        let table: &[(&[u8], Self)] = match name.len() {
+            2 => &[(b"as", Self::As)],
+            3 => &[(b"src", Self::Src), (b"rel", Self::Rel)],
+            4 => &[
+                (b"href", Self::Href),
+                (b"type", Self::Type),
+                (b"name", Self::Name),
+                (b"data", Self::Data),
+                (b"cite", Self::Cite),
+                (b"size", Self::FontLook),
+                (b"face", Self::FontLook),
+                (b"ping", Self::Ping),
+            ],
+            5 => &[(b"style", Self::Style), (b"color", Self::FontLook)],
+            6 => &[
+                (b"srcset", Self::Srcset),
+                (b"srcdoc", Self::Srcdoc),
+                (b"poster", Self::Poster),
+                (b"action", Self::Action),
+                (b"method", Self::Method),
+            ],
+            7 => &[(b"content", Self::Content), (b"data-bg", Self::DataBg)],
+            8 => &[
+                (b"property", Self::Property),
+                (b"data-src", Self::DataSrc),
+                (b"longdesc", Self::Longdesc),
+                (b"manifest", Self::Manifest),
+                (b"itemprop", Self::Itemprop),
+                (b"encoding", Self::Encoding),
+            ],
+            9 => &[(b"data-lazy", Self::DataLazy)],
+            10 => &[
+                (b"background", Self::Background),
+                (b"http-equiv", Self::HttpEquiv),
+                (b"xlink:href", Self::XlinkHref),
+                (b"data-bgset", Self::DataBgset),
+                (b"data-image", Self::DataImage),
+                (b"data-thumb", Self::DataThumb),
+            ],
+            11 => &[
+                (b"data-srcset", Self::DataSrcset),
+                (b"imagesrcset", Self::ImageSrcset),
+                (b"data-poster", Self::DataPoster),
+                (b"data-bg-src", Self::DataBgSrc),
+            ],
+            13 => &[
+                (b"data-original", Self::DataOriginal),
+                (b"data-lazy-src", Self::DataLazySrc),
+                (b"data-full-src", Self::DataFullSrc),
+                (b"data-lazyload", Self::DataLazyload),
+            ],
+            14 => &[(b"data-orig-file", Self::DataOrigFile)],
+            15 => &[
+                (b"data-background", Self::DataBackground),
+                (b"data-large-file", Self::DataLargeFile),
+                (b"data-zoom-image", Self::DataZoomImage),
+                (b"data-hi-res-src", Self::DataHiResSrc),
+            ],
+            16 => &[(b"data-lazy-srcset", Self::DataLazySrcset)],
+            17 => &[(b"data-original-set", Self::DataOriginalSet)],
+            21 => &[(b"data-background-image", Self::DataBackgroundImage)],
+            _ => &[],
+        };
+        table
+            .iter()
+            .find(|(known, _)| name.eq_ignore_ascii_case(known))
+            .map(|&(_, attribute)| attribute)
+    }
+
+    const fn bit(self) -> u64 {
+        1 << self as u8
+    }
+}
+
+/// The attributes of one tag: of each name the first, values as written.
+#[derive(Debug)]
+pub(super) struct Attributes<'a> {
+    present: u64,
+    values: [&'a str; ATTRIBUTES],
+}
+
+impl<'a> Attributes<'a> {
+    pub(super) fn new() -> Self {
+        Self {
+            present: 0,
+            values: [""; ATTRIBUTES],
+        }
+    }
+
+    /// Forgets all of them.
+    pub(super) fn clear(&mut self) {
+        self.present = 0;
+    }
+
+    /// The value as written, references not decoded.
+    pub(super) fn raw(&self, attribute: Attribute) -> Option<&'a str> {
+        (self.present & attribute.bit() != 0)
+            .then(|| self.values.get(attribute as usize).copied())
+            .flatten()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.present == 0
+    }
+
+    /// Whether there is one that counts on any element: `style`, or one that starts with `data-`.
+    pub(super) fn has_global(&self) -> bool {
+        const GLOBAL: u64 =
+            Attribute::Style.bit() | (Attribute::Encoding.bit() - 1) & !(Attribute::DataBackground.bit() - 1);
+        self.present & GLOBAL != 0
+    }
+
+    /// Of one name the first counts.
+    pub(super) fn insert(&mut self, attribute: Attribute, value: &'a str) {
+        if self.present & attribute.bit() == 0 {
+            self.present |= attribute.bit();
+            if let Some(slot) = self.values.get_mut(attribute as usize) {
+                *slot = value;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_that_count_anywhere_stand_together() {
+        for (name, is_global) in [
+            ("style", true),
+            ("data-background", true),
+            ("data-zoom-image", true),
+            ("data-srcset", true),
+            ("data", false),
+            ("encoding", false),
+            ("xlink:href", false),
+        ] {
+            let mut attributes = Attributes::new();
+            attributes.insert(Attribute::of(name.as_bytes()).unwrap(), "");
+            assert_eq!(attributes.has_global(), is_global, "{name}");
+        }
+    }
+}
