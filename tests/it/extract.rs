@@ -149,10 +149,6 @@ fn of_element(name: &str, foreign: bool, get: &dyn Fn(&str) -> Option<String>, t
             .filter(|raw| !raw.contains(['{', '<', '[']))
             .for_each(|raw| push(Requisite, &raw));
     }
-    url("data-background")
-        .filter(|raw| !raw.contains(['{', '<', '[', '>', '"', ' ', '\n', '\r', '\0']))
-        .filter(|raw| raw.starts_with('/') || raw.contains(".jpg"))
-        .for_each(|raw| push(Requisite, &raw));
     if name == "script" && is("type", "application/ld+json") {
         // pages of these tests have flat data: a key and its text
         let data: serde_json::Map<String, serde_json::Value> = serde_json::from_str(text).unwrap_or_default();
