@@ -3,8 +3,8 @@
 //!
 //! The file is not loaded, it is read through once: objects as they stand, and those packed in object streams (section
 //! 7.5.7). A crate that builds the document was left aside: an object stream may name one object of a megabyte half a
-//! million times, and who parses each as named never ends. The price is small: what an update took out of the file is
-//! still found, and an encrypted file gives nothing.
+//! million times, and to parse it as often as it is named takes time in the square of the file. The price is small: what
+//! an update took out of the file is still found, and an encrypted file gives nothing.
 
 use std::borrow::Cow;
 use std::io::Read;

@@ -58,6 +58,7 @@ const ATTRIBUTES: usize = Attribute::XlinkHref as usize + 1;
 
 impl Attribute {
     /// By its name in any case.
+    #[inline]
     pub(super) fn of(name: &[u8]) -> Option<Self> {
         // by length first: most names that are no link's are told apart by it and one letter
         let table: &[(&[u8], Self)] = match name.len() {
@@ -150,22 +151,26 @@ impl<'a> Attributes<'a> {
     }
 
     /// Forgets all of them.
+    #[inline]
     pub(super) fn clear(&mut self) {
         self.present = 0;
     }
 
     /// The value as written, references not decoded.
+    #[inline]
     pub(super) fn raw(&self, attribute: Attribute) -> Option<&'a str> {
         (self.present & attribute.bit() != 0)
             .then(|| self.values.get(attribute as usize).copied())
             .flatten()
     }
 
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.present == 0
     }
 
     /// Whether there is one that counts on any element: `style`, or one that starts with `data-`.
+    #[inline]
     pub(super) fn has_global(&self) -> bool {
         const GLOBAL: u64 =
             Attribute::Style.bit() | (Attribute::Encoding.bit() - 1) & !(Attribute::DataBackground.bit() - 1);
@@ -173,6 +178,7 @@ impl<'a> Attributes<'a> {
     }
 
     /// Of one name the first counts.
+    #[inline]
     pub(super) fn insert(&mut self, attribute: Attribute, value: &'a str) {
         if self.present & attribute.bit() == 0 {
             self.present |= attribute.bit();
