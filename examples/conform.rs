@@ -10,8 +10,9 @@ mod pages;
 use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
 
-use crawler::extract::sitemap::{self, EntryKind, Form};
+use crawler::extract::sitemap::{self, EntryKind};
 use crawler::robots::Robots;
+use crawler::url::surt::plain::{self, Form};
 use crawler::url::{Base, CrawlUrl, Identity, Rules, surt, to_ascii, whatwg_href};
 use serde_json::{Value, json};
 
@@ -140,7 +141,7 @@ fn sitemap(case: &Value) -> Value {
     });
     let kind = match summary.form {
         None => "error",
-        Some(Form::Index) => "index",
+        Some(sitemap::Form::Index) => "index",
         Some(_) => "urlset",
     };
     json!({ "kind": kind, "urls": urls, "lastmod": lastmod })
@@ -181,7 +182,18 @@ fn url_canon(case: &Value) -> Value {
     json!({ "output": parsed(case, "input").map(|url| url.canonical().to_owned()) })
 }
 
+/// The keys of indexes, or the forms that change nothing.
 fn surt_key(case: &Value) -> Value {
+    let plain = match text(case, "form") {
+        "urlcanon.surt" => Some(Form::Surt),
+        "urlcanon.surtWithoutScheme" => Some(Form::WithoutScheme),
+        "urlcanon.surtWithoutTrailingComma" => Some(Form::WithoutTrailingComma),
+        "urlcanon.ssurt" => Some(Form::HostFirst),
+        _ => None,
+    };
+    if let Some(form) = plain {
+        return json!({ "surt": plain::key(text(case, "url"), form) });
+    }
     let flag = |name: &str, default: bool| {
         case.get("options")
             .and_then(|options| options.get(name))

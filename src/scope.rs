@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::url::{CrawlUrl, surt};
+use crate::url::{CrawlUrl, surt::plain};
 
 /// How far the crawl reaches from its seeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -232,7 +232,7 @@ impl Scope {
         if self.surts.is_empty() {
             return None;
         }
-        let key = surt::surt_with(url.href(), SURT);
+        let key = plain::key(url.standard(), plain::Form::WithoutScheme).to_ascii_lowercase();
         self.surts.iter().find(|prefix| key.starts_with(prefix.as_str()))
     }
 
@@ -269,14 +269,6 @@ impl Scope {
     }
 }
 
-/// The form of SURT keys that prefixes are held against.
-const SURT: surt::Options = surt::Options {
-    with_scheme: false,
-    trailing_comma: true,
-    host_massage: false,
-    reverse_ipaddr: false,
-};
-
 /// A prefix of SURT keys in the form that the scope holds addresses against: `com,example,` covers the domain and every
 /// host below it, `com,example,)/docs` a path of one host. `http://(`, `+` and the form of CDXJ keys (`com,example)/`) are
 /// understood.
@@ -301,8 +293,15 @@ pub fn surt_prefix(text: &str) -> Result<String, String> {
     Ok(match path {
         None => host,
         Some(path) if path.is_empty() || path.starts_with('/') => {
-            let comma = if host.ends_with(',') { "" } else { "," };
-            format!("{host}{comma}){}", path.to_lowercase())
+            let numbers = host.starts_with('[') || host.contains('.');
+            // the comma stands before a port
+            let (name, port) = match host.rsplit_once(':') {
+                Some((name, port)) if !numbers && port.bytes().all(|byte| byte.is_ascii_digit()) => (name, Some(port)),
+                _ => (host.as_str(), None),
+            };
+            let comma = if numbers || name.ends_with(',') { "" } else { "," };
+            let port = port.map_or_else(String::new, |port| format!(":{port}"));
+            format!("{name}{comma}{port}){}", path.to_ascii_lowercase())
         }
         Some(_) => return Err(expected()),
     })

@@ -3,7 +3,9 @@
 //! The rules were found by asking the reference implementation (`surt` of the Python package index), which pywb and `cdxj-indexer` use:
 //! percent-encoding undone until nothing changes, then written anew for controls, space, `#`, `%` and everything that
 //! is not ASCII; dot segments, doubled and closing slashes removed; session ids dropped; all in lower case; the query
-//! sorted by name, then value; the host reversed.
+//! sorted by name, then value; the host reversed. `plain` has the forms that change nothing.
+
+pub mod plain;
 
 use super::canonical::octet;
 use super::whatwg::to_ascii;
