@@ -38,6 +38,20 @@ pub struct Patience {
     pub global_rate: Option<f64>,
 }
 
+/// `[[host]]`: what holds for single hosts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HostRule {
+    /// A host key, or `*.` and a domain: the domain and every host below it.
+    pub host: String,
+    /// URLs fetched of each such host at most.
+    pub max_pages: Option<u64>,
+    /// Least time between the end of a response and the next request to such a host.
+    pub delay: Option<Duration>,
+}
+
+/// Most entries of `[[host]]`.
+pub const MAX_HOST_RULES: usize = 1_000;
+
 /// Answers of status 403 in a row from which on a host is asked ever more slowly: it has shut us out, and every further
 /// request tells it that we do not listen.
 pub const FORBIDDEN_IN_A_ROW: u32 = 3;

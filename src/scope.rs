@@ -4,7 +4,9 @@
 //! domains or prefixes decide, then `--include`, then the depth. Patterns judge every address but one: a seed is
 //! always in, for whoever names an address wants it.
 
-use std::collections::BTreeSet;
+pub mod reach;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -61,8 +63,10 @@ pub enum Verdict {
 #[derive(Debug, Clone)]
 pub struct Scope {
     kind: ScopeKind,
-    /// Hosts with ports, domains, or prefixes, of the seeds.
-    keys: BTreeSet<String>,
+    /// Hosts with ports, domains, or prefixes, of the seeds, each with the number of the first seed that brought it.
+    keys: BTreeMap<String, u64>,
+    /// The number of the first seed.
+    first: Option<u64>,
     /// Identities of the seeds that the patterns would refuse.
     exempt: BTreeSet<String>,
     /// Prefixes of SURT keys that are covered besides.
@@ -88,7 +92,8 @@ impl Scope {
     ) -> Result<Self, regex::Error> {
         Ok(Self {
             kind,
-            keys: BTreeSet::new(),
+            keys: BTreeMap::new(),
+            first: None,
             exempt: BTreeSet::new(),
             surts: Vec::new(),
             offsite_hops: 0,
@@ -118,19 +123,54 @@ impl Scope {
         hops <= self.offsite_hops && self.max_depth.is_none_or(|max| depth <= max)
     }
 
+    /// These rules as a seed changes them, for the seeds that change them so.
+    fn under(&self, rules: &reach::SeedRules) -> Result<Self, regex::Error> {
+        let texts = |set: &Option<regex::RegexSet>| set.as_ref().map_or_else(Vec::new, |set| set.patterns().to_vec());
+        let exclude = [texts(&self.exclude), rules.exclude.clone()].concat();
+        let include = if rules.include.is_empty() {
+            texts(&self.include)
+        } else {
+            rules.include.clone()
+        };
+        let depth = rules.depth.or(self.max_depth);
+        let scope = Self::new(rules.scope.unwrap_or(self.kind), &include, &exclude, depth)?;
+        Ok(scope.with_offsite_hops(rules.offsite_hops.unwrap_or(self.offsite_hops)))
+    }
+
     /// Widens the scope to a seed (or to where a seed redirected).
     pub fn add_seed(&mut self, seed: &CrawlUrl) {
+        self.add_numbered(seed, 0);
+    }
+
+    /// As [`Scope::add_seed`]; what the seed covers is its own unless it was another's before.
+    fn add_numbered(&mut self, seed: &CrawlUrl, number: u64) {
+        self.first.get_or_insert(number);
         if self.is_excluded(seed) || !self.is_included(seed) {
             self.exempt.insert(seed.standard().to_owned());
         }
-        let key = match self.kind {
-            ScopeKind::Host => seed.host_key(),
-            ScopeKind::Domain => seed.registrable_domain(),
-            ScopeKind::Prefix => folder(host_and_path(seed)),
-            ScopeKind::Any => return,
-        };
-        if !self.keys.contains(key) {
-            self.keys.insert(key.to_owned());
+        let Some(key) = self.key_of(seed) else { return };
+        if !self.keys.contains_key(key) {
+            self.keys.insert(key.to_owned(), number);
+        }
+    }
+
+    /// What a seed of these rules covers; none if they reach anywhere.
+    fn key_of<'u>(&self, seed: &'u CrawlUrl) -> Option<&'u str> {
+        match self.kind {
+            ScopeKind::Host => Some(seed.host_key()),
+            ScopeKind::Domain => Some(seed.registrable_domain()),
+            ScopeKind::Prefix => Some(folder(host_and_path(seed))),
+            ScopeKind::Any => None,
+        }
+    }
+
+    /// Does a seed with this key cover an address?
+    fn key_covers(&self, key: &str, url: &CrawlUrl) -> bool {
+        match self.kind {
+            ScopeKind::Host => url.host_key() == key,
+            ScopeKind::Domain => url.registrable_domain() == key,
+            ScopeKind::Prefix => host_and_path(url).starts_with(key),
+            ScopeKind::Any => true,
         }
     }
 
@@ -141,9 +181,14 @@ impl Scope {
         if from.host_key() == to.host_key() {
             return false;
         }
-        let before = self.keys.len();
+        let before = self.len();
         self.add_seed(to);
-        self.keys.len() > before
+        self.len() > before
+    }
+
+    /// Hosts, domains or prefixes covered.
+    fn len(&self) -> usize {
+        self.keys.len()
     }
 
     /// Judges an address found `depth` navigation hops from a seed.
@@ -237,21 +282,25 @@ impl Scope {
     }
 
     fn is_covered(&self, url: &CrawlUrl) -> bool {
-        if self.surt_of(url).is_some() {
-            return true;
-        }
-        match self.kind {
-            ScopeKind::Host => self.keys.contains(url.host_key()),
-            ScopeKind::Domain => self.keys.contains(url.registrable_domain()),
-            ScopeKind::Prefix => self.has_prefix(host_and_path(url)),
-            ScopeKind::Any => true,
-        }
+        self.covering(url).is_some()
     }
 
-    /// Is one of the folders that `path` lies in a key? From the innermost outwards.
-    fn has_prefix(&self, path: &str) -> bool {
+    /// The number of the seed that covers an address, or that it is; zero for what is covered without a seed.
+    fn covering(&self, url: &CrawlUrl) -> Option<u64> {
+        let key = match self.kind {
+            ScopeKind::Host => self.keys.get(url.host_key()).copied(),
+            ScopeKind::Domain => self.keys.get(url.registrable_domain()).copied(),
+            ScopeKind::Prefix => self.prefix_of(host_and_path(url)),
+            // without a seed of its own, the rules of the settings reach anywhere all the same
+            ScopeKind::Any => Some(self.first.unwrap_or(0)),
+        };
+        key.or_else(|| self.surt_of(url).map(|_| 0))
+    }
+
+    /// The key that is one of the folders that `path` lies in, from the innermost outwards.
+    fn prefix_of(&self, path: &str) -> Option<u64> {
         let mut folders = path.rmatch_indices('/').filter_map(|(slash, _)| path.get(..=slash));
-        folders.any(|folder| self.keys.contains(folder))
+        folders.find_map(|folder| self.keys.get(folder)).copied()
     }
 
     /// Both spellings are judged: a dot behind the host's name or a needless escape must not lead past a pattern.

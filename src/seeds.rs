@@ -3,6 +3,9 @@
 //! A seed file holds one URL a line. `#` begins a comment, at the start of a line or after white space (so that a fragment
 //! stays a fragment); blank lines, a byte order mark and Windows line ends do not matter; a bare host is `http://`.
 //! A line that is no address is named with its number and the rest goes on.
+//!
+//! Behind the address a line may have options of this seed alone: `https://example.com/  depth=2 scope=prefix`. They
+//! begin at the first word of the form `key=...` behind white space; what they mean is read elsewhere.
 
 use std::fmt;
 use std::fs::File;
@@ -25,8 +28,19 @@ const SHOWN_CHARS: usize = 80;
 pub struct Seeds {
     /// The addresses in the order given: files first, then `--seed`. Never empty.
     pub urls: Vec<CrawlUrl>,
+    /// The options of those that have some, by their place among the addresses, in order.
+    pub options: Vec<(usize, Options)>,
     /// The lines that are no address: `seeds.txt:7: ...`.
     pub warnings: Vec<String>,
+}
+
+/// What stands behind the address of a seed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Where: `seeds.txt:7`.
+    pub place: String,
+    /// Keys and values as written, in order.
+    pub pairs: Vec<(String, String)>,
 }
 
 /// Why there are no seeds. All are mistakes of usage (exit code 2).
@@ -67,7 +81,11 @@ pub fn read(files: &[PathBuf], given: &[String], identity: &Identity) -> Result<
     read_with(files, given, |text| {
         CrawlUrl::parse(text, identity).map_err(|reject| reject.to_string())
     })
-    .map(|(urls, warnings)| Seeds { urls, warnings })
+    .map(|found| Seeds {
+        urls: found.seeds,
+        options: found.options,
+        warnings: found.bad,
+    })
 }
 
 /// [`read`] with the parser of addresses as an argument.
@@ -75,13 +93,9 @@ fn read_with<T>(
     files: &[PathBuf],
     given: &[String],
     parse: impl Fn(&str) -> Result<T, String>,
-) -> Result<(Vec<T>, Vec<String>), SeedsError> {
-    let mut found = Found {
-        seeds: Vec::new(),
-        bad: Vec::new(),
-        more_bad: 0,
-        parse,
-    };
+) -> Result<Found<T>, SeedsError> {
+    let mut found = Found::default();
+    let parse = &parse;
     for path in files {
         let name = if path.as_os_str() == "-" {
             "standard input".to_owned()
@@ -89,32 +103,49 @@ fn read_with<T>(
             path.display().to_string()
         };
         let read = if path.as_os_str() == "-" {
-            found.lines(&name, io::stdin().lock())
+            found.lines(&name, io::stdin().lock(), parse)
         } else {
             File::open(path)
                 .map_err(|source| SeedsError::Unreadable {
                     name: name.clone(),
                     source,
                 })
-                .and_then(|file| found.lines(&name, BufReader::new(file)))
+                .and_then(|file| found.lines(&name, BufReader::new(file), parse))
         };
         read?;
     }
     for text in given {
-        found.seed(&"--seed", text.trim())?;
+        found.seed(&"--seed", text.trim(), parse)?;
     }
     found.finish(files, given)
 }
 
-struct Found<T, P> {
+#[derive(Debug)]
+struct Found<T> {
     seeds: Vec<T>,
+    options: Vec<(usize, Options)>,
     bad: Vec<String>,
     more_bad: usize,
-    parse: P,
 }
 
-impl<T, P: Fn(&str) -> Result<T, String>> Found<T, P> {
-    fn lines(&mut self, name: &str, mut input: impl BufRead) -> Result<(), SeedsError> {
+impl<T> Default for Found<T> {
+    fn default() -> Self {
+        Self {
+            seeds: Vec::new(),
+            options: Vec::new(),
+            bad: Vec::new(),
+            more_bad: 0,
+        }
+    }
+}
+
+impl<T> Found<T> {
+    fn lines(
+        &mut self,
+        name: &str,
+        mut input: impl BufRead,
+        parse: &impl Fn(&str) -> Result<T, String>,
+    ) -> Result<(), SeedsError> {
         let mut line = Vec::new();
         for number in 1.. {
             let place = Place(name, number);
@@ -136,7 +167,7 @@ impl<T, P: Fn(&str) -> Result<T, String>> Found<T, P> {
                         Err(_) => self.bad(&place, "not UTF-8"),
                         Ok(text) => match content(text) {
                             "" => {}
-                            text => self.seed(&place, text)?,
+                            text => self.seed(&place, text, parse)?,
                         },
                     }
                 }
@@ -145,10 +176,22 @@ impl<T, P: Fn(&str) -> Result<T, String>> Found<T, P> {
         Ok(())
     }
 
-    fn seed(&mut self, place: &impl fmt::Display, text: &str) -> Result<(), SeedsError> {
-        match (self.parse)(&with_scheme(text)) {
+    fn seed(
+        &mut self,
+        place: &impl fmt::Display,
+        text: &str,
+        parse: &impl Fn(&str) -> Result<T, String>,
+    ) -> Result<(), SeedsError> {
+        let (text, pairs) = options(text);
+        match parse(&with_scheme(text)) {
             Ok(_) if self.seeds.len() >= MAX_SEEDS => return Err(SeedsError::TooMany),
-            Ok(seed) => self.seeds.push(seed),
+            Ok(seed) => {
+                if !pairs.is_empty() {
+                    let place = place.to_string();
+                    self.options.push((self.seeds.len(), Options { place, pairs }));
+                }
+                self.seeds.push(seed);
+            }
             Err(reason) => {
                 let shown: String = text.chars().take(SHOWN_CHARS).collect();
                 let dots = if shown.len() < text.len() { "..." } else { "" };
@@ -166,7 +209,7 @@ impl<T, P: Fn(&str) -> Result<T, String>> Found<T, P> {
         }
     }
 
-    fn finish(mut self, files: &[PathBuf], given: &[String]) -> Result<(Vec<T>, Vec<String>), SeedsError> {
+    fn finish(mut self, files: &[PathBuf], given: &[String]) -> Result<Self, SeedsError> {
         if files.is_empty() && given.is_empty() {
             return Err(SeedsError::NoneGiven);
         }
@@ -183,7 +226,7 @@ impl<T, P: Fn(&str) -> Result<T, String>> Found<T, P> {
                 warnings: self.bad,
             });
         }
-        Ok((self.seeds, self.bad))
+        Ok(self)
     }
 }
 
@@ -235,6 +278,33 @@ fn content(line: &str) -> &str {
     comment.map_or(line, |(at, _)| line.get(..at).unwrap_or_default().trim_end())
 }
 
+/// The address and the options behind it. A word without `=` among the options is a key without a value.
+fn options(text: &str) -> (&str, Vec<(String, String)>) {
+    let is_option = |word: &str| {
+        word.split_once('=').is_some_and(|(key, _)| {
+            let letters = key
+                .bytes()
+                .all(|byte| byte.is_ascii_alphabetic() || byte == b'-' || byte == b'_');
+            !key.is_empty() && letters
+        })
+    };
+    let words = text.match_indices(char::is_whitespace);
+    let starts = words.map(|(at, space)| at + space.len());
+    let first = starts.into_iter().find(|at| {
+        let word = text.get(*at..).unwrap_or_default().split_whitespace().next();
+        text.get(*at..)
+            .is_some_and(|rest| !rest.starts_with(char::is_whitespace))
+            && word.is_some_and(is_option)
+    });
+    let Some(first) = first else { return (text, Vec::new()) };
+    let (address, rest) = text.split_at(first);
+    let pairs = rest.split_whitespace().map(|word| {
+        let (key, value) = word.split_once('=').unwrap_or((word, ""));
+        (key.to_owned(), value.to_owned())
+    });
+    (address.trim_end(), pairs.collect())
+}
+
 /// `http://` before a bare host (`example.com`, `example.com:8080/path`, `[::1]`); a text with a scheme stays as it is.
 fn with_scheme(text: &str) -> String {
     if text.starts_with("//") {
@@ -260,13 +330,8 @@ mod tests {
     use super::*;
 
     fn texts(file: &[u8]) -> (Vec<String>, Vec<String>) {
-        let mut found = Found {
-            seeds: Vec::new(),
-            bad: Vec::new(),
-            more_bad: 0,
-            parse,
-        };
-        found.lines("s.txt", file).unwrap();
+        let mut found = Found::default();
+        found.lines("s.txt", file, &parse).unwrap();
         (found.seeds, found.bad)
     }
 
@@ -319,6 +384,36 @@ mod tests {
     }
 
     #[test]
+    fn options_stand_behind_the_address() {
+        let mut found = Found::default();
+        let file =
+            "http://a/?x=1 y z\nhttp://b/  depth=2\texclude=\\.pdf$ x # note\nc.test scope=prefix\nbad depth=1\n";
+        found.lines("s.txt", file.as_bytes(), &parse).unwrap();
+        assert_eq!(found.seeds, ["http://a/?x=1 y z", "http://b/", "http://c.test"]);
+        let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        assert_eq!(
+            found.options,
+            [
+                (
+                    1,
+                    Options {
+                        place: "s.txt:2".to_owned(),
+                        pairs: vec![pair("depth", "2"), pair("exclude", "\\.pdf$"), pair("x", "")],
+                    }
+                ),
+                (
+                    2,
+                    Options {
+                        place: "s.txt:3".to_owned(),
+                        pairs: vec![pair("scope", "prefix")],
+                    }
+                ),
+            ]
+        );
+        assert_eq!(found.bad, ["s.txt:4: \"bad\": no address"]);
+    }
+
+    #[test]
     fn a_line_too_long_is_not_kept() {
         let longest = format!("http://a/{}", "x".repeat(MAX_LINE_BYTES - 9));
         for end in ["\n", "\r\n", ""] {
@@ -345,14 +440,14 @@ mod tests {
         );
 
         let nothing = |_: &str| Ok(());
-        let mut found = Found {
-            seeds: Vec::new(),
-            bad: Vec::new(),
-            more_bad: 0,
-            parse: nothing,
-        };
-        found.lines("s.txt", "a\n".repeat(MAX_SEEDS).as_bytes()).unwrap();
-        assert!(matches!(found.lines("s.txt", &b"a\n"[..]), Err(SeedsError::TooMany)));
+        let mut found = Found::default();
+        found
+            .lines("s.txt", "a\n".repeat(MAX_SEEDS).as_bytes(), &nothing)
+            .unwrap();
+        assert!(matches!(
+            found.lines("s.txt", &b"a\n"[..], &nothing),
+            Err(SeedsError::TooMany)
+        ));
     }
 
     #[test]
@@ -360,8 +455,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s.txt");
         std::fs::write(&path, "one.test\n").unwrap();
-        let (seeds, _) = read_with(std::slice::from_ref(&path), &["two.test".to_owned()], parse).unwrap();
-        assert_eq!(seeds, ["http://one.test", "http://two.test"]);
+        let found = read_with(std::slice::from_ref(&path), &["two.test".to_owned()], parse).unwrap();
+        assert_eq!(found.seeds, ["http://one.test", "http://two.test"]);
         std::fs::write(&path, "# nothing\n").unwrap();
         let error = read_with(std::slice::from_ref(&path), &[], parse).unwrap_err();
         assert_eq!(error.to_string(), format!("no valid seed in {}", path.display()));

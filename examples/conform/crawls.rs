@@ -152,6 +152,7 @@ fn crawl(seeds: &[String], pages: &Canned, robots_txt: Option<&Canned>, mut seen
         per_host: 1,
         retries: 0,
         max_pages_per_host: None,
+        own: crawler::shard::Own::default(),
         per_address: false,
         sitemaps: Sitemaps::No,
         max_sitemap_urls: u64::MAX,
@@ -167,7 +168,7 @@ fn crawl(seeds: &[String], pages: &Canned, robots_txt: Option<&Canned>, mut seen
     };
     let visits = Arc::new(visit::Settings {
         judge: Judge {
-            scope: RwLock::new(scope),
+            scope: RwLock::new(scope.into()),
             identity: identity.clone(),
             key: KEY,
             requisites: true,
@@ -218,6 +219,7 @@ fn crawl(seeds: &[String], pages: &Canned, robots_txt: Option<&Canned>, mut seen
                 let fact = shard.finish(done, now);
                 shard.durable(fact.number);
             }
+            Next::Move(fact) => shard.durable(fact.number),
             Next::Settle(settlement) => {
                 shard.durable(settlement.fact.number);
                 if !seen(&Step::Settled) {
@@ -244,6 +246,7 @@ fn link(seed: &str, identity: &Identity) -> Option<Link> {
         offsite: 0,
         seed: Some(print.high),
         lastmod: None,
+        origin: 0,
     })
 }
 

@@ -11,14 +11,16 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use super::{USAGE, descriptors, log};
+use crate::config::seed::with_rules;
 use crate::config::{Config, Loaded, sample};
 use crate::cookies::txt::{self, Imported};
 use crate::crawl::{self, CrawlError, End, Outcome, Snapshot};
 use crate::job::{self, Job, JobError};
 use crate::progress::Screen;
 use crate::report::{self, Verdict, signal_exit, signal_name, summary};
-use crate::seeds::{self, Seeds};
-use crate::url::{CrawlUrl, Identity};
+use crate::scope::reach::Seed;
+use crate::seeds;
+use crate::url::Identity;
 
 /// How long threads that still wait for the system (a name look-up) hold up the end.
 const LAST_WAIT: Duration = Duration::from_millis(100);
@@ -85,10 +87,12 @@ fn run_job(mut loaded: Loaded, mut warnings: Vec<String>, screen: &Screen) -> Re
         exit: USAGE,
     };
     let identity = Identity::with(loaded.config.rules.clone());
-    let Seeds {
-        urls,
-        warnings: bad_lines,
-    } = seeds::read(&loaded.config.seeds, &loaded.config.seed, &identity).map_err(usage)?;
+    let mut read = seeds::read(&loaded.config.seeds, &loaded.config.seed, &identity).map_err(usage)?;
+    let bad_lines = std::mem::take(&mut read.warnings);
+    let seeds = with_rules(read).map_err(|error| Failure {
+        text: error.to_string(),
+        exit: USAGE,
+    })?;
     let cookies = loaded.config.cookies.as_deref().map(read_cookies).transpose();
     let cookies = cookies.map_err(|text| Failure { text, exit: USAGE })?;
     warnings.extend(bad_lines);
@@ -108,7 +112,7 @@ fn run_job(mut loaded: Loaded, mut warnings: Vec<String>, screen: &Screen) -> Re
     for warning in warnings {
         tracing::warn!("{warning}");
     }
-    screen.say(&beginning(&job, urls.len()));
+    screen.say(&beginning(&job, seeds.len()));
 
     let runtime = Runtime::new().map_err(|error| Failure {
         text: format!("no threads: {error}"),
@@ -116,7 +120,7 @@ fn run_job(mut loaded: Loaded, mut warnings: Vec<String>, screen: &Screen) -> Re
     })?;
     let quiet = config.quiet;
     // the loop is a task like the visits, so that what they have for each other crosses no further thread
-    let crawl = runtime.spawn(watched(config, urls, cookies, job.dir.clone(), screen.clone()));
+    let crawl = runtime.spawn(watched(config, seeds, cookies, job.dir.clone(), screen.clone()));
     let ended = runtime.block_on(crawl);
     let (ended, last) = ended.unwrap_or_else(|lost| std::panic::resume_unwind(lost.into_panic()))?;
     runtime.shutdown_timeout(LAST_WAIT);
@@ -167,7 +171,7 @@ fn beginning(job: &Job, seeds: usize) -> String {
 /// Runs the crawl while signals and the screen are served. Gives how it ended and the last that was seen of it.
 async fn watched(
     config: Config,
-    seeds: Vec<CrawlUrl>,
+    seeds: Vec<Seed>,
     cookies: Option<Imported>,
     job: PathBuf,
     screen: Screen,

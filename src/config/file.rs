@@ -6,11 +6,12 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::load::{Given, Layer, Origin};
-use super::overrides;
 use super::setting::{Setting, Shape};
 use super::table::{setting, settings};
+use super::{hosts, overrides};
 use crate::extract::fields::Field;
 use crate::fetch::http::Auth;
+use crate::politeness::HostRule;
 use crate::traps::settings::Override;
 
 /// Most `[[extract.field]]` of a file.
@@ -26,6 +27,8 @@ pub(super) struct Parsed {
     pub(super) auth: Vec<Auth>,
     /// `[[trap]]`.
     pub(super) traps: Vec<Override>,
+    /// `[[host]]`.
+    pub(super) hosts: Vec<HostRule>,
     /// In the order of the file.
     pub(super) problems: Vec<String>,
 }
@@ -39,6 +42,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Parsed {
         fields: Vec::new(),
         auth: Vec::new(),
         traps: Vec::new(),
+        hosts: Vec::new(),
         problems: Vec::new(),
     };
     let (table, errors) = DeTable::parse_recoverable(text);
@@ -59,6 +63,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Parsed {
         fields: reader.fields,
         auth: reader.auth,
         traps: reader.traps,
+        hosts: reader.hosts,
         problems: problems.collect(),
     }
 }
@@ -70,6 +75,7 @@ struct Reader<'a> {
     fields: Vec<Field>,
     auth: Vec<Auth>,
     traps: Vec<Override>,
+    hosts: Vec<HostRule>,
     problems: Vec<(usize, String)>,
 }
 
@@ -92,6 +98,8 @@ impl Reader<'_> {
                 self.logins(value);
             } else if name == "trap" {
                 self.overrides(at, value);
+            } else if name == "host" {
+                self.host_rules(at, value);
             } else if let Some(setting) = setting(name) {
                 self.setting(setting, value);
             } else if value.get_ref().is_table() {
@@ -113,6 +121,18 @@ impl Reader<'_> {
         };
         let mut problems = Vec::new();
         self.traps = overrides::read(at, list, |at, text| problems.push((at, text.to_owned())));
+        for (at, text) in problems {
+            self.problem(at, &text);
+        }
+    }
+
+    /// `[[host]]`
+    fn host_rules(&mut self, at: usize, value: &Spanned<DeValue<'_>>) {
+        let Some(list) = value.get_ref().as_array() else {
+            return self.problem(at, "host: expected tables [[host]]");
+        };
+        let mut problems = Vec::new();
+        self.hosts = hosts::read(at, list, |at, text| problems.push((at, text.to_owned())));
         for (at, text) in problems {
             self.problem(at, &text);
         }

@@ -152,12 +152,14 @@ impl Merge {
             fields,
             auth,
             traps,
+            hosts,
             problems,
         } = file::parse(path, text);
         self.problems.extend(problems);
         self.config.fields = fields;
         self.config.auth = auth;
         self.config.traps.overrides = traps;
+        self.config.hosts = hosts;
         self.layer(&layer);
     }
 

@@ -10,7 +10,9 @@ mod checks;
 mod file;
 pub mod flags;
 pub mod load;
+mod hosts;
 mod overrides;
+pub mod seed;
 pub mod sample;
 pub mod setting;
 pub mod table;
@@ -65,6 +67,8 @@ pub struct Config {
     pub max_time: Option<Duration>,
     /// Fetch at most so many URLs of one host.
     pub max_pages_per_host: Option<u64>,
+    /// `[[host]]`: budgets and pauses of single hosts.
+    pub hosts: Vec<crate::politeness::HostRule>,
     /// Fetch images, styles, scripts and frames of a page, one hop beyond the scope too.
     pub page_requisites: bool,
     /// Follow guesses, one hop.
@@ -174,6 +178,7 @@ impl Default for Config {
             max_bytes: None,
             max_time: None,
             max_pages_per_host: None,
+            hosts: Vec::new(),
             page_requisites: true,
             speculative: false,
             obey_nofollow: false,

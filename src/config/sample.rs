@@ -106,6 +106,7 @@ pub fn effective(loaded: &Loaded) -> String {
         let _ = writeln!(out, "all = {}\n", field.all);
     }
     super::overrides::write(&loaded.config.traps, &mut out);
+    super::hosts::write(&loaded.config.hosts, &mut out);
     out
 }
 

@@ -284,6 +284,7 @@ impl<F: Fetcher> Loop<'_, F> {
                     self.visiting.spawn(async move { (visit.await.map(Box::new), permit) });
                 }
                 Next::Settle(settlement) => self.settle(*settlement, now, permit),
+                Next::Move(fact) => self.write(*fact, None, None, None, permit),
                 Next::Refill { host, after, robots } => self.order(Order::Refill { host, after, robots })?,
                 Next::NotBefore(due) => {
                     self.wake = Some(self.crawl.clock.instant(due));
@@ -337,7 +338,7 @@ impl<F: Fetcher> Loop<'_, F> {
             .links
             .iter()
             .find(|link| link.seed.is_some())
-            .map(|link| (done.work.url().clone(), link.url.clone()));
+            .map(|link| (done.work.url().clone(), link.url.clone(), link.origin));
         let fact = self.crawl.shard.finish(done, now);
         self.received += fact.delta.received;
         if fact.listed_left > 0 {
@@ -355,8 +356,8 @@ impl<F: Fetcher> Loop<'_, F> {
         );
         if matches!(settled, crate::stats::Settled::Fetched { .. }) {
             self.fetched += 1;
-            if let Some((from, to)) = widening {
-                self.widen(&from, &to);
+            if let Some((from, to, origin)) = widening {
+                self.widen(origin, &from, &to);
             }
         }
         for dropped in &fact.dropped {
@@ -374,7 +375,7 @@ impl<F: Fetcher> Loop<'_, F> {
     }
 
     /// A seed redirected to another host, which then belongs to the crawl like the seed's own.
-    fn widen(&self, from: &CrawlUrl, to: &CrawlUrl) {
+    fn widen(&self, origin: u64, from: &CrawlUrl, to: &CrawlUrl) {
         let mut scope = self
             .crawl
             .visits
@@ -382,7 +383,7 @@ impl<F: Fetcher> Loop<'_, F> {
             .scope
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        if scope.seed_redirected(from, to) {
+        if scope.seed_redirected(origin, from, to) {
             tracing::info!(url = to.href(), "a seed redirected here; the scope now covers it");
         }
     }

@@ -51,10 +51,12 @@ impl<F: Fetcher> Loop<'_, F> {
         match &self.phase {
             Phase::Running => {
                 let over = self.empty && self.visiting.is_empty() && self.permits_are_back();
-                let spent = || End::Limit("max-pages-per-host".to_owned());
+                let spent = |what: &str| End::Limit(what.to_owned());
                 over.then(|| {
                     if self.crawl.shard.any_spent() {
-                        spent()
+                        spent("max-pages-per-host")
+                    } else if self.crawl.shard.any_seed_spent() {
+                        spent("max-pages of a seed")
                     } else {
                         End::Finished
                     }

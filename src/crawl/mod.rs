@@ -27,8 +27,9 @@ use crate::fetch::body::Spool;
 use crate::fetch::http::HttpFetcher;
 use crate::ledger::{self, ArchiveSettings, Ledger, Tail};
 use crate::scope::Scope;
+use crate::scope::reach::{Reach, Seed};
 use crate::seen::{Account, Kind};
-use crate::shard::{self, SeedResult};
+use crate::shard::{self, SeedResult, seed_number};
 use crate::stats::Counters;
 use crate::store::{Fjall, Store};
 use crate::url::{CrawlUrl, Identity};
@@ -173,7 +174,7 @@ pub struct Plan {
     /// What counts as one page; the seeds are parsed under it.
     pub identity: Identity,
     /// The seeds in order.
-    pub seeds: Vec<CrawlUrl>,
+    pub seeds: Vec<Seed>,
     /// The scope without the seeds.
     pub scope: Scope,
     /// Keep cookies and send them.
@@ -230,7 +231,7 @@ pub struct Doors<F> {
 /// See [`CrawlError`]; whatever the cause, the job's state stays as the last batch left it.
 pub async fn run(
     config: &Config,
-    seeds: &[CrawlUrl],
+    seeds: &[Seed],
     cookies: Option<Imported>,
     job: &FilePath,
     view: watch::Sender<Option<Snapshot>>,
@@ -332,13 +333,14 @@ pub async fn crawl<F: Fetcher>(
     let job = restore::job_row(&found, &identity)?;
     let resumed = found.job.is_some();
     let mut shard = restore::shard(&plan, &found, &job, store.as_ref(), disk.as_ref(), clock, resumed)?;
-    let mut scope = plan.scope.clone();
+    let mut scope = Reach::new(plan.scope.clone());
     for seed in &plan.seeds {
-        scope.add_seed(seed);
+        let number = seed_number(&seed.url, &job.key);
+        scope.add_seed(seed, number).map_err(CrawlError::Usage)?;
     }
-    for address in &found.widened {
+    for (address, origin) in &found.widened {
         if let Ok(url) = CrawlUrl::parse(address, &identity) {
-            scope.add_seed(&url);
+            scope.widen(*origin, &url);
         }
     }
     let jar = restore::jar(&plan, store.as_ref())?;

@@ -81,8 +81,16 @@ pub(super) fn shard(
     }
     let now = clock.now();
     let hold_until = if resumed { now + plan.shard.patience.delay } else { now };
-    let mut shard = Shard::new(plan.shard.clone(), restored.seen, found.tail.next_sequence, hold_until);
+    let mut settings = plan.shard.clone();
+    settings.own.add_seeds(&plan.seeds, &job.key);
+    let mut shard = Shard::new(settings, restored.seen, found.tail.next_sequence, hold_until);
+    if resumed {
+        shard.resume(now);
+    }
     shard.load_listed(found.listed);
+    for (number, fetched) in &found.origins {
+        shard.load_origin(*number, *fetched);
+    }
     ledger::hosts(store, |row, has_rows| shard.load_host(row, has_rows, now)).map_err(state)?;
     ledger::traps(store, |host, row| shard.load_traps(host, row)).map_err(state)?;
     Ok(shard)

@@ -18,15 +18,16 @@ use crate::hash::HashKey;
 use crate::ledger::ArchiveSettings;
 use crate::politeness::Patience;
 use crate::robots;
+use crate::scope::reach::{Reach, Seed};
 use crate::scope::{OutReason, Scope, Sitemaps, Verdict};
-use crate::shard::{self, Link, Shard};
+use crate::shard::{self, Link, Shard, seed_number};
 use crate::stats::LinkCounts;
-use crate::url::{CrawlUrl, Identity};
+use crate::url::Identity;
 use crate::visit::judge::usual_place;
 
 pub(super) fn plan(
     config: &Config,
-    seeds: &[CrawlUrl],
+    seeds: &[Seed],
     cookies: Option<Imported>,
     job: &FilePath,
 ) -> Result<Plan, CrawlError> {
@@ -62,6 +63,10 @@ pub(super) fn plan(
             per_host: config.per_host_connections,
             retries: config.retries,
             max_pages_per_host: config.max_pages_per_host,
+            own: shard::Own {
+                hosts: config.hosts.clone(),
+                ..shard::Own::default()
+            },
             // behind a proxy that looks names up no address is known
             per_address: config.delay_per_address && !config.proxy.as_deref().is_some_and(http::looks_up_names),
             sitemaps: match (config.sitemaps_only, config.sitemaps) {
@@ -171,7 +176,7 @@ fn idle_connections(concurrency: usize) -> usize {
 /// are read.
 pub(super) fn seed_links(
     plan: &Plan,
-    scope: &Scope,
+    scope: &Reach,
     key: &HashKey,
     shard: &Shard,
     offered_before: bool,
@@ -180,7 +185,9 @@ pub(super) fn seed_links(
     let mut links = Vec::new();
     let mut numbers = Vec::new();
     let mut met = HashSet::new();
-    for url in &plan.seeds {
+    for seed in &plan.seeds {
+        let url = &seed.url;
+        let origin = seed.rules.as_ref().map_or(0, |_| seed_number(url, key));
         let print = key.fingerprint(url.canonical().as_bytes());
         if !met.insert(print) {
             if !offered_before {
@@ -195,7 +202,7 @@ pub(super) fn seed_links(
         }
         counts.found += 1;
         let kind = LinkKind::Navigation;
-        let seed = Some(print.high);
+        let number = Some(print.high);
         links.push(Link {
             url: url.clone(),
             print,
@@ -205,20 +212,25 @@ pub(super) fn seed_links(
             redirects: 0,
             outside: false,
             offsite: 0,
-            seed,
+            seed: number,
             lastmod: None,
+            origin,
         });
     }
     if plan.shard.sitemaps == Sitemaps::No {
         return (links, counts, numbers);
     }
     let identity = Identity::default();
-    for url in plan.seeds.iter().filter_map(|seed| usual_place(seed, &identity)) {
+    let usual = |seed: &Seed| {
+        let origin = seed.rules.as_ref().map_or(0, |_| seed_number(&seed.url, key));
+        Some((usual_place(&seed.url, &identity)?, origin))
+    };
+    for (url, origin) in plan.seeds.iter().filter_map(usual) {
         let print = key.fingerprint(url.canonical().as_bytes());
         if !met.insert(print) || offered_before && shard.seen().contains(print) {
             continue;
         }
-        let verdict = scope.judge_sitemap(&url, 1);
+        let (verdict, origin) = scope.judge_sitemap(&url, 1, origin);
         let outside = verdict == Verdict::Out(OutReason::Scope);
         if verdict != Verdict::In && !outside {
             counts.found += u64::from(!offered_before);
@@ -237,6 +249,7 @@ pub(super) fn seed_links(
             offsite: 0,
             seed: None,
             lastmod: None,
+            origin,
         });
     }
     (links, counts, numbers)

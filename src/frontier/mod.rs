@@ -31,11 +31,13 @@ pub struct Place {
 impl Place {
     /// Added to the priority of what goes to the back of its queue.
     pub const BACK: u16 = 0x8000;
+    /// The priority of what waits for its seed to have more pages, behind everything else.
+    pub const PARKED: u16 = u16::MAX;
 
     /// The priority of a URL so many hops from a seed, at the back of the queue if said.
     #[must_use]
     pub fn priority(depth: u16, back: bool) -> u16 {
-        depth.min(Self::BACK - 1) + if back { Self::BACK } else { 0 }
+        depth.min(Self::BACK - 2) + if back { Self::BACK } else { 0 }
     }
 
     /// Before every place.
@@ -119,6 +121,9 @@ pub struct Path {
     /// Hops out of the scope up to here. Stored behind the lineage.
     #[serde(skip)]
     pub offsite: u8,
+    /// The number of the seed under whose own rules it stands; zero under those of the settings. Stored last.
+    #[serde(skip)]
+    pub origin: u64,
 }
 
 /// A request of a chain of redirects, remembered so that the chain may come back to a page by another request and
@@ -166,6 +171,7 @@ impl Path {
             chain: Vec::new(),
             lineage: Lineage::default(),
             offsite: 0,
+            origin: 0,
         }
     }
 
@@ -218,9 +224,10 @@ impl Item {
             chain,
             lineage,
             offsite,
+            origin,
             ..
         } = &self.path;
-        let inherits = *lineage != Lineage::default() || *offsite > 0;
+        let inherits = *lineage != Lineage::default() || *offsite > 0 || *origin != 0;
         if lastmod.is_some() || !chain.is_empty() || inherits {
             row.extend_from_slice(&lastmod.map_or(0, NonZeroU32::get).to_le_bytes());
         }
@@ -231,6 +238,9 @@ impl Item {
         if inherits {
             row.extend_from_slice(&lineage.to_bytes());
             row.push(*offsite);
+        }
+        if *origin != 0 {
+            row.extend_from_slice(&origin.to_le_bytes());
         }
         row
     }
@@ -249,7 +259,10 @@ impl Item {
                 path.chain = chain;
                 if let Some((lineage, offsite)) = rest.split_first_chunk() {
                     path.lineage = Lineage::from_bytes(*lineage);
-                    path.offsite = offsite.first().copied().unwrap_or(0);
+                    if let Some((offsite, origin)) = offsite.split_first() {
+                        path.offsite = *offsite;
+                        path.origin = origin.first_chunk().map_or(0, |origin| u64::from_le_bytes(*origin));
+                    }
                 }
             }
         }
@@ -310,6 +323,20 @@ mod tests {
             let row = item.to_row();
             assert_eq!(Item::from_row(&row, &identity).as_ref(), Ok(&item));
             assert!(Item::from_row(&row[..row.len() - 1], &identity).is_err());
+        }
+    }
+
+    #[test]
+    fn a_row_keeps_the_seed_whose_rules_hold() {
+        let identity = Identity::default();
+        let mut item = Item {
+            url: CrawlUrl::parse("http://h/a", &identity).unwrap(),
+            path: Path::seed(7),
+        };
+        for (offsite, origin) in [(0, 9), (3, u64::MAX), (3, 0)] {
+            item.path.offsite = offsite;
+            item.path.origin = origin;
+            assert_eq!(Item::from_row(&item.to_row(), &identity).as_ref(), Ok(&item));
         }
     }
 

@@ -74,6 +74,7 @@ mod tests {
             job,
             tail,
             widened: Vec::new(),
+            origins: Vec::new(),
             imported: None,
             listed: 0,
         }

@@ -57,6 +57,8 @@ const IMPORTED_KEY: &[u8] = b"cookies.txt";
 const LISTED_KEY: &[u8] = b"listed";
 const SEED_PREFIX: &[u8] = b"seed/";
 const WIDEN_PREFIX: &[u8] = b"widen/";
+/// URLs fetched under seeds with rules of their own; older jobs have none.
+const ORIGIN_PREFIX: &[u8] = b"origin/";
 const TRAP_PREFIX: &[u8] = b"trap/";
 const TRAP_COUNTS_KEY: &[u8] = b"traps";
 
@@ -310,12 +312,13 @@ impl Ledger {
             self.batch
                 .put(Table::Meta, &numbered(SEED_PREFIX, *number), encode(result));
         }
-        if let Some(address) = &fact.widen {
-            self.batch.put(
-                Table::Meta,
-                &[WIDEN_PREFIX, address.as_bytes()].concat(),
-                address.clone().into_bytes(),
-            );
+        if let Some((address, origin)) = &fact.widen {
+            let key = [WIDEN_PREFIX, address.as_bytes()].concat();
+            self.batch.put(Table::Meta, &key, widened(address, *origin));
+        }
+        if let Some((origin, pages)) = fact.seed_pages {
+            self.batch
+                .put(Table::Meta, &numbered(ORIGIN_PREFIX, origin), encode(&pages));
         }
         if fact.delta.texts_cut > 0 {
             let texts_cut = self.tail.counters.texts_cut + fact.delta.texts_cut;
@@ -447,6 +450,15 @@ impl Ledger {
         }
         Ok(seeds)
     }
+}
+
+/// The row of an address that widens the scope, and behind a space the seed whose own rules it widens.
+fn widened(address: &str, origin: u64) -> Vec<u8> {
+    let mut row = address.to_owned();
+    if origin != 0 {
+        row.push_str(&format!(" {origin}"));
+    }
+    row.into_bytes()
 }
 
 fn robots_key(host: HostId, scheme: Scheme) -> [u8; 5] {

@@ -5,7 +5,8 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    IMPORTED_KEY, JOB_KEY, LISTED_KEY, RULES_KEY, TAIL_KEY, TEXTS_CUT_KEY, TRAP_COUNTS_KEY, TRAP_PREFIX, WIDEN_PREFIX,
+    IMPORTED_KEY, JOB_KEY, LISTED_KEY, ORIGIN_PREFIX, RULES_KEY, TAIL_KEY, TEXTS_CUT_KEY, TRAP_COUNTS_KEY, TRAP_PREFIX,
+    WIDEN_PREFIX,
 };
 use crate::archive::warc::Members;
 use crate::clock::Time;
@@ -109,8 +110,10 @@ pub struct Found {
     pub job: Option<JobRow>,
     /// The tail, empty for a new job.
     pub tail: Tail,
-    /// Addresses that widened the scope.
-    pub widened: Vec<String>,
+    /// Addresses that widened the scope, and the seeds whose own rules they widened, or zero.
+    pub widened: Vec<(String, u64)>,
+    /// URLs fetched under seeds with rules of their own, by the number of the seed.
+    pub origins: Vec<(u64, u64)>,
     /// The cookies.txt that was taken last.
     pub imported: Option<Fingerprint>,
     /// URLs admitted from sitemaps.
@@ -139,8 +142,23 @@ pub fn look(store: &dyn Store) -> io::Result<Found> {
     let rows = store.range(Table::Meta, WIDEN_PREFIX, true, WIDEN_PREFIX, usize::MAX)?;
     let widened = rows
         .into_iter()
-        .map(|(_, value)| String::from_utf8_lossy(&value).into_owned())
+        .map(|(_, value)| {
+            let row = String::from_utf8_lossy(&value).into_owned();
+            // an address has no space in it
+            match row.split_once(' ') {
+                Some((address, origin)) => (address.to_owned(), origin.parse().unwrap_or(0)),
+                None => (row, 0),
+            }
+        })
         .collect();
+    let rows = store.range(Table::Meta, ORIGIN_PREFIX, true, ORIGIN_PREFIX, usize::MAX)?;
+    let mut origins = Vec::with_capacity(rows.len());
+    for (key, value) in rows {
+        let number = key.get(ORIGIN_PREFIX.len()..).and_then(|number| number.try_into().ok());
+        if let Some(number) = number.map(u64::from_be_bytes) {
+            origins.push((number, decode(&value)?));
+        }
+    }
     let imported = read(IMPORTED_KEY)?.map(|bytes| decode(&bytes)).transpose()?;
     let listed = read(LISTED_KEY)?
         .map(|bytes| decode(&bytes))
@@ -150,6 +168,7 @@ pub fn look(store: &dyn Store) -> io::Result<Found> {
         job,
         tail,
         widened,
+        origins,
         imported,
         listed,
     })

@@ -3,7 +3,6 @@
 use super::Shard;
 use super::WINDOW_ITEMS;
 use super::fact::{Fact, Link};
-use super::host::Host;
 use crate::clock::Time;
 use crate::extract::LinkKind;
 use crate::frontier::{Asked, HostId, Item, Path, Place};
@@ -125,6 +124,7 @@ impl Shard {
                 lastmod: link.lastmod,
                 lineage: Lineage::default(),
                 offsite: link.offsite,
+                origin: link.origin,
             };
             let id = self.host_of(&link.url, &mut fact.delta, now);
             let mut item = Item { url: link.url, path };
@@ -164,8 +164,8 @@ impl Shard {
         let id = self.id(self.hosts.len());
         delta.hosts += 1;
         self.names.insert(url.host_key().into(), id);
-        self.hosts
-            .push(Host::new(url.host_key().to_owned(), now.max(self.hold_until)));
+        let host = self.new_host(url.host_key(), now);
+        self.hosts.push(host);
         id
     }
 

@@ -99,6 +99,8 @@ pub struct Errand {
     pub sitemaps: bool,
     /// Navigation hops from a seed of the URL that it is fetched for: its sitemaps stand as deep.
     pub depth: u16,
+    /// The seed under whose rules that URL stands.
+    pub origin: u64,
 }
 
 impl Errand {
@@ -109,6 +111,7 @@ impl Errand {
             url: self.url.clone(),
             path: Path {
                 depth: self.depth,
+                origin: self.origin,
                 seed: None,
                 ..Path::seed(0)
             },
@@ -139,6 +142,8 @@ pub struct Link {
     pub seed: Option<u64>,
     /// When it changed last, seconds since 1970, if a sitemap or feed says so.
     pub lastmod: Option<NonZeroU32>,
+    /// The number of the seed under whose own rules it stands, or zero.
+    pub origin: u64,
 }
 
 /// How a request ended.
@@ -277,8 +282,10 @@ pub struct Fact {
     pub listed_left: u64,
     /// The seeds have been offered.
     pub seeds_offered: bool,
-    /// Addresses that widen the scope: where a seed redirected to.
-    pub widen: Option<String>,
+    /// An address that widens the scope: where a seed redirected to; and the seed whose own rules it widens, or zero.
+    pub widen: Option<(String, u64)>,
+    /// URLs fetched under a seed with rules of its own, if it has become more.
+    pub seed_pages: Option<(u64, u64)>,
     /// The URL that was settled and the attempts it took, for the log.
     pub tries: u8,
     /// How long the host rests from the end of the request, and by which rule, for the log; none if it was given up.

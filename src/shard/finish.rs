@@ -107,6 +107,7 @@ impl Shard {
         let health = health(&end);
         match what {
             What::Page { place, item } => {
+                let origin = item.path.origin;
                 self.change_mood(id, health, &end, &mut fact);
                 let found = Found {
                     links,
@@ -116,6 +117,7 @@ impl Shard {
                     content,
                 };
                 self.settle_page(id, place, item, &end, health, &mut fact, found, now);
+                self.landed_under(origin);
             }
             What::Robots(errand) => {
                 self.settle_robots(id, &errand, &end, robots, &mut fact, at);
@@ -212,6 +214,7 @@ impl Shard {
         match end {
             End::Answered { status, mime, .. } => {
                 self.host(id).fetched += 1;
+                fact.seed_pages = self.fetched_under(item.path.origin);
                 fact.delta.settled = Settled::Fetched {
                     status: *status,
                     mime: mime.clone(),
@@ -221,7 +224,7 @@ impl Shard {
                     .links
                     .iter()
                     .find(|link| link.seed.is_some() && link.url.host_key() != item.url.host_key())
-                    .map(|link| link.url.href().to_owned());
+                    .map(|link| (link.url.href().to_owned(), link.origin));
                 let from = (&item, found.cookie.as_deref(), found.content);
                 if found.listed {
                     self.admit_listed(fact, found.links, found.counts, from, now);
@@ -308,7 +311,7 @@ impl Shard {
 
     fn keep_rules(&mut self, owner: HostId, scheme: crate::url::Scheme, rules: Robots, at: Time, fact: u64) -> Access {
         let delay = rules.crawl_delay();
-        let longer = delay.is_some_and(|delay| delay > self.settings.patience.delay);
+        let longer = delay.is_some_and(|delay| delay > self.patience(owner).delay);
         if longer {
             self.host(owner).hold = fact;
         }
@@ -390,9 +393,10 @@ impl Shard {
             failures,
             forbidden,
         };
-        let (rest, rule) = politeness::rest(&self.settings.patience, &asked);
+        let patience = self.patience(id);
+        let (rest, rule) = politeness::rest(&patience, &asked);
         let due = politeness::next_due(at, rest);
-        let pause = politeness::stretched(&self.settings.patience, took);
+        let pause = politeness::stretched(&patience, took);
         let number = fact.number;
         let host = self.host(id);
         host.pause = pause;

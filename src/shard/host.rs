@@ -189,8 +189,14 @@ pub(super) struct Host {
     pub(super) fetched: u64,
     /// The `low` that the store knows.
     pub(super) low: Place,
-    /// The page budget is used up.
+    /// The page budget is used up, its own or that of the seeds whose pages wait here.
     pub(super) spent: bool,
+    /// URLs fetched of it at most.
+    pub(super) most: Option<u64>,
+    /// Its setting of the pause.
+    pub(super) pace: Option<Duration>,
+    /// From this place on, what is parked was found to have no pages left in this run.
+    pub(super) parked_from: Option<u64>,
     /// What is known of its traps, once it is watched.
     pub(super) traps: Option<Box<HostTraps>>,
 }
@@ -215,6 +221,9 @@ impl Host {
             fetched: 0,
             low: Place::LAST,
             spent: false,
+            most: None,
+            pace: None,
+            parked_from: None,
             traps: None,
         }
     }

@@ -12,6 +12,7 @@ pub mod fact;
 mod finish;
 mod group;
 mod host;
+mod own;
 mod refill;
 mod settle;
 mod trap;
@@ -26,6 +27,7 @@ pub use group::ADDRESS_LIFE;
 use group::{Gate, Groups};
 use host::{Access, Host, Mood, ROBOTS_PRECLUDED, ROBOTS_UNREACHABLE, TRAPPED};
 pub use host::{HostRow, ROBOTS_LIFE, Retired, StoredAccess};
+pub use own::{Own, seed_number};
 
 use crate::clock::Time;
 use crate::cookies::Jar;
@@ -61,6 +63,8 @@ pub struct Settings {
     pub retries: u32,
     /// URLs fetched of one host at most.
     pub max_pages_per_host: Option<u64>,
+    /// What holds for single hosts and seeds.
+    pub own: Own,
     /// Names that share an address share one gap.
     pub per_address: bool,
     /// Read sitemaps.
@@ -87,6 +91,8 @@ pub enum Next {
     },
     /// A URL was settled without a request.
     Settle(Box<Settlement>),
+    /// A URL has another place now: this is to be stored, and nothing else happened.
+    Move(Box<Fact>),
     /// Nothing may start before this time.
     NotBefore(Time),
     /// Nothing may start before something in flight comes back.
@@ -142,6 +148,12 @@ pub struct Shard {
     listed: u64,
     /// Hosts that are watched for traps, the one watched longest first.
     watched: std::collections::VecDeque<HostId>,
+    /// What is fetched under each seed that has rules of its own.
+    origins: HashMap<u64, own::Origin>,
+    /// Hosts where all that is left waits for a seed to have more pages.
+    parked: std::collections::BTreeSet<HostId>,
+    /// When this run took over the hosts of the one before, if there was one.
+    resumed: Option<Time>,
 }
 
 impl Shard {
@@ -173,6 +185,9 @@ impl Shard {
             listed: 0,
             jar: None,
             watched: std::collections::VecDeque::new(),
+            origins: HashMap::new(),
+            parked: std::collections::BTreeSet::new(),
+            resumed: None,
         }
     }
 
@@ -184,25 +199,6 @@ impl Shard {
     /// Takes in how many URLs earlier runs admitted from sitemaps.
     pub fn load_listed(&mut self, urls: u64) {
         self.listed = urls;
-    }
-
-    /// Takes in a host of an earlier run, in order of their ids. It is held its own delay first, and not longer than
-    /// the longest wait, whatever the clock did meanwhile.
-    pub fn load_host(&mut self, row: HostRow, has_rows: bool, now: Time) {
-        let id = self.id(self.hosts.len());
-        let row_due = row.due;
-        let mut host = Host::from_row(row, has_rows, now);
-        let delay = politeness::host_delay(&self.settings.patience, host.crawl_delay());
-        let longest = now + self.settings.patience.max_wait.max(delay);
-        host.due = row_due.min(longest).max(now + delay);
-        if self.settings.per_address {
-            // which names share an address is not known yet: a gap that one is owed holds for all
-            self.hold_until = self.hold_until.max(host.due);
-        }
-        host.due = host.due.max(self.hold_until);
-        self.names.insert(host.name.as_str().into(), id);
-        self.hosts.push(host);
-        self.schedule(id);
     }
 
     #[expect(clippy::unused_self, reason = "reads as what it is")]
@@ -312,6 +308,12 @@ impl Shard {
         if let Some(rule) = host.first_is_trap() {
             return Some(self.settle_trap(id, rule));
         }
+        let origin = item.path.origin;
+        if self.is_spent(origin) {
+            return self.park(id);
+        }
+        let host = self.host(id);
+        let (_, item) = host.queue.front()?;
         if !obey {
             return self.start_page(id, now);
         }
@@ -354,6 +356,7 @@ impl Shard {
                     hop: 0,
                     sitemaps: wants_sitemaps(sitemaps, &item.path),
                     depth: item.path.depth,
+                    origin: item.path.origin,
                 };
                 let held = match host.access(scheme) {
                     Access::Rules { rules: Some(rules), .. } => rules.memory_bytes(),
@@ -377,7 +380,7 @@ impl Shard {
     }
 
     fn start_page(&mut self, id: HostId, now: Time) -> Option<Next> {
-        if let Some(most) = self.settings.max_pages_per_host {
+        if let Some(most) = self.host(id).most {
             let host = self.host(id);
             if host.fetched + host.in_flight as u64 >= most {
                 if host.in_flight == 0 {
@@ -395,6 +398,11 @@ impl Shard {
             let (place, item) = host.queue.pop().expect("a front");
             What::Page { place, item }
         })?;
+        if let Next::Start(work) = &next
+            && let What::Page { item, .. } = &work.what
+        {
+            self.started_under(item.path.origin);
+        }
         self.window = self.window.saturating_sub(1);
         self.prefetch(id);
         Some(next)
@@ -448,7 +456,13 @@ impl Shard {
 
     fn delay(&mut self, id: HostId) -> Duration {
         let crawl_delay = self.host(id).crawl_delay();
-        politeness::host_delay(&self.settings.patience, crawl_delay)
+        politeness::host_delay(&self.patience(id), crawl_delay)
+    }
+
+    /// The settings of patience for a host.
+    fn patience(&mut self, id: HostId) -> Patience {
+        let pace = self.host(id).pace;
+        self.settings.patience_with(pace)
     }
 
     fn new_fact(&mut self) -> Fact {

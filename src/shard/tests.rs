@@ -15,6 +15,7 @@ use crate::stats::Settled;
 use crate::url::{CrawlUrl, Identity};
 
 mod address;
+mod own;
 mod pace;
 mod robots;
 
@@ -36,6 +37,7 @@ fn settings() -> Settings {
         per_host: 1,
         retries: 1,
         max_pages_per_host: None,
+        own: Own::default(),
         per_address: false,
         sitemaps: Sitemaps::Yes,
         max_sitemap_urls: u64::MAX,
@@ -61,6 +63,7 @@ fn link(url: &str) -> Link {
         offsite: 0,
         seed: Some(print.high),
         lastmod: None,
+        origin: 0,
     }
 }
 
@@ -385,7 +388,7 @@ proptest! {
                 Next::Empty => break,
                 Next::NotBefore(due) if flying.is_empty() || roll(2) == 0 => { now = due; continue; }
                 Next::NotBefore(_) | Next::Blocked => {}
-                Next::Refill { .. } => unreachable!("all fits into memory"),
+                Next::Refill { .. } | Next::Move(_) => unreachable!("all fits into memory, and no seed has a budget"),
             }
             let index = usize::try_from(roll(flying.len() as u64)).unwrap();
             let work = flying.swap_remove(index);

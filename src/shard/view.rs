@@ -49,6 +49,8 @@ impl Shard {
     /// Has a host used up its page budget with URLs left?
     #[must_use]
     pub fn any_spent(&self) -> bool {
-        self.hosts.iter().any(|host| host.spent)
+        self.hosts
+            .iter()
+            .any(|host| host.spent && host.most.is_some_and(|most| host.fetched >= most))
     }
 }

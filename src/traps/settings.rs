@@ -1,6 +1,7 @@
 //! Which rules hold where.
 
 use super::Rule;
+use crate::url::covers_host;
 
 /// Most entries of `[[trap]]`.
 pub const MAX_OVERRIDES: usize = 1_000;
@@ -47,25 +48,6 @@ pub struct Override {
     pub max_per_shape: Option<u32>,
 }
 
-impl Override {
-    fn covers(&self, host_key: &str) -> bool {
-        let name = |key: &str| key.rsplit_once(':').map_or(key.len(), |(name, _)| name.len());
-        match self.host.strip_prefix("*.") {
-            None => self.host.eq_ignore_ascii_case(host_key),
-            Some(domain) => {
-                let host = host_key.get(..name(host_key)).unwrap_or(host_key);
-                let below = host
-                    .len()
-                    .checked_sub(domain.len())
-                    .and_then(|at| host.split_at_checked(at));
-                below.is_some_and(|(sub, rest)| {
-                    rest.eq_ignore_ascii_case(domain) && (sub.is_empty() || sub.ends_with('.'))
-                })
-            }
-        }
-    }
-}
-
 /// The rules for every host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
@@ -82,7 +64,7 @@ impl Settings {
         if self.off {
             return Policy::OFF;
         }
-        let Some(found) = self.overrides.iter().find(|entry| entry.covers(host_key)) else {
+        let Some(found) = self.overrides.iter().find(|entry| covers_host(&entry.host, host_key)) else {
             return Policy::default();
         };
         let words = found.without.iter().filter_map(|word| Rule::of(word));

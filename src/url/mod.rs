@@ -6,6 +6,7 @@
 
 mod base;
 mod canonical;
+mod hosts;
 mod identity;
 mod normalize;
 mod rules;
@@ -16,6 +17,7 @@ pub mod surt;
 mod whatwg;
 
 pub use base::Base;
+pub use hosts::covers_host;
 pub use identity::{Identity, MAX_DROP_PARAMS, MAX_PARAM_BYTES, Rules};
 pub use normalize::{CrawlUrl, MAX_URL_BYTES, Reject, Scheme};
 pub use suffix::{is_address, is_public_suffix, registrable_domain};

@@ -9,7 +9,8 @@ use crate::extract::sitemap::MAX_NESTING;
 use crate::extract::{LinkKind, Links, RawLink};
 use crate::frontier::Item;
 use crate::hash::HashKey;
-use crate::scope::{OutReason, Scope, Sitemaps, Verdict};
+use crate::scope::reach::Reach;
+use crate::scope::{OutReason, Sitemaps, Verdict};
 use crate::shard::{Errand, Link};
 use crate::stats::LinkCounts;
 use crate::traps::{self, Rule, Shape};
@@ -27,7 +28,7 @@ pub const TRAPS_NAMED: u32 = 1_000;
 #[derive(Debug)]
 pub struct Judge {
     /// The rules of scope; a redirected seed widens them.
-    pub scope: RwLock<Scope>,
+    pub scope: RwLock<Reach>,
     /// The rules of identity.
     pub identity: Identity,
     /// The job's key.
@@ -81,7 +82,7 @@ impl Judge {
         address: &CrawlUrl,
         found: &Links<'_>,
         nofollow: bool,
-        scope: &Scope,
+        scope: &Reach,
         judged: &mut Judged,
     ) {
         let base = Base::in_page(address, found.base.as_deref(), found.encoding);
@@ -133,7 +134,7 @@ impl Judge {
         }
     }
 
-    fn judge_one(&self, page: &Item, url: CrawlUrl, found: Found, scope: &Scope, judged: &mut Judged) {
+    fn judge_one(&self, page: &Item, url: CrawlUrl, found: Found, scope: &Reach, judged: &mut Judged) {
         let path = &page.path;
         let Found {
             kind,
@@ -179,17 +180,18 @@ impl Judge {
         let further = place || deep_frame || requisite && listed;
         let depth = path.depth.saturating_add(u16::from(further));
         let requisites = if deep_frame { 0 } else { requisites };
-        let verdict = if sitemap {
+        let (verdict, origin) = if sitemap {
             // one whose entries would be too deep is not worth a request
-            scope.judge_sitemap(&url, depth.saturating_add(1))
+            scope.judge_sitemap(&url, depth.saturating_add(1), path.origin)
         } else {
-            scope.judge(&url, depth)
+            scope.judge(&url, depth, path.origin)
         };
         let outside = match verdict {
             Verdict::In => false,
             Verdict::Out(OutReason::Scope) if sitemap => true,
             Verdict::Out(OutReason::Scope)
-                if kind == LinkKind::Navigation && scope.reaches_out(path.offsite.saturating_add(1), depth) =>
+                if kind == LinkKind::Navigation
+                    && scope.reaches_out(path.offsite.saturating_add(1), depth, path.origin) =>
             {
                 true
             }
@@ -231,6 +233,7 @@ impl Judge {
             offsite,
             seed,
             lastmod,
+            origin,
         });
         if let Some(url) = usual {
             // the seed has moved to another host, and its sitemap with it
@@ -346,22 +349,22 @@ fn follows_outside(page: &Item, kind: LinkKind, of_part: bool) -> bool {
 }
 
 /// Where a seed redirects to, if the patterns refuse it.
-fn refused_seed(page: &Item, kind: LinkKind, scope: &Scope, url: &CrawlUrl) -> bool {
-    kind == LinkKind::Redirect && page.path.seed.is_some() && scope.is_refused(url)
+fn refused_seed(page: &Item, kind: LinkKind, scope: &Reach, url: &CrawlUrl) -> bool {
+    kind == LinkKind::Redirect && page.path.seed.is_some() && scope.is_refused(url, page.path.origin)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::frontier::Path;
-    use crate::scope::ScopeKind;
+    use crate::scope::{Scope, ScopeKind};
 
     fn judge(requisites: bool) -> Judge {
         let identity = Identity::default();
         let mut scope = Scope::new(ScopeKind::Host, &[], &[], Some(2)).unwrap();
         scope.add_seed(&CrawlUrl::parse("http://in.test/", &identity).unwrap());
         Judge {
-            scope: RwLock::new(scope),
+            scope: RwLock::new(scope.into()),
             identity,
             key: HashKey([1; 16]),
             requisites,

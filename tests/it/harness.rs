@@ -125,6 +125,18 @@ impl Job {
         self.start().wait()
     }
 
+    /// Another command of the binary, in the same folder, to its end.
+    pub(crate) fn command(&self, args: &[&str]) -> Done {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_crawler"));
+        let output = command.current_dir(self.home.path()).args(args).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Done {
+            status: output.status,
+            stdout: text(&output.stdout),
+            stderr: text(&output.stderr),
+        }
+    }
+
     pub(crate) fn report(&self) -> Value {
         let text = fs::read_to_string(self.dir().join("report.json")).unwrap();
         serde_json::from_str(&text).unwrap()

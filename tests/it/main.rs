@@ -33,6 +33,7 @@ mod pace; // how gently hosts are asked
 mod links; // kinds of links, and queries in the encoding of their page
 mod old_jobs; // job folders of earlier versions
 mod proxies; // ways through a proxy
+mod seed_rules; // options of single seeds, and of single hosts
 mod redirects; // where a redirect leads, and why not
 mod sitemap; // sitemaps and feeds: found, read, bounded
 mod virtual_time; // whole crawls in virtual time, killed thousands of times

@@ -23,6 +23,7 @@ use crawler::fetch::body::{BODIES_IN_MEMORY, Sink, Spool};
 use crawler::fetch::{FetchError, FetchErrorKind, Fetcher, Request, Response};
 use crawler::ledger::ArchiveSettings;
 use crawler::politeness::Patience;
+use crawler::scope::reach::SeedRules;
 use crawler::scope::{Scope, ScopeKind, Sitemaps};
 use crawler::seen::Kind;
 use crawler::shard::Settings;
@@ -504,6 +505,7 @@ fn plan(dice: &mut Dice, seeds: &[&str]) -> Plan {
             // more than the look-ups of one page fail in a row, by any schedule
             retries: 6,
             max_pages_per_host: None,
+            own: crawler::shard::Own::default(),
             per_address: false,
             sitemaps: Sitemaps::Yes,
             max_sitemap_urls: u64::MAX,
@@ -513,7 +515,7 @@ fn plan(dice: &mut Dice, seeds: &[&str]) -> Plan {
         identity: identity.clone(),
         seeds: seeds
             .iter()
-            .map(|seed| CrawlUrl::parse(seed, &identity).unwrap())
+            .map(|seed| CrawlUrl::parse(seed, &identity).unwrap().into())
             .collect(),
         scope: Scope::new(ScopeKind::Any, &[], &[], None).unwrap(),
         keep_cookies: true,
@@ -727,6 +729,9 @@ fn play(schedule: u64) -> usize {
     let first = plan(&mut dice, &["http://h0.test/p0"]);
     let (concurrency, seen_size, every) = (first.concurrency, first.seen_size, first.checkpoint_every);
     let per_host = if dice.below(4) == 0 { 3 } else { 1 };
+    // the seed has rules of its own, and at first perhaps few pages
+    let own = Dice(schedule ^ 0x6F77_6E73).below(3);
+    let mut budget = (own == 2).then(|| 1 + Dice(schedule).below(8));
     // an answer takes 1 to 31 ms here
     web.factor = if dice.below(2) == 0 { 0 } else { 9 };
     web.per_address = dice.below(2) == 0;
@@ -738,6 +743,15 @@ fn play(schedule: u64) -> usize {
         plan.shard.per_host = per_host;
         plan.shard.patience.delay_factor = f64::from(web.factor);
         plan.shard.per_address = web.per_address;
+        if own > 0 {
+            plan.scope = Scope::new(ScopeKind::Host, &[], &[], Some(0)).unwrap();
+            plan.seeds[0].rules = Some(Box::new(SeedRules {
+                scope: Some(ScopeKind::Any),
+                depth: Some(u16::MAX),
+                max_pages: budget,
+                ..SeedRules::default()
+            }));
+        }
         plan.shard.sitemaps = if web.orphans > 0 { Sitemaps::Yes } else { Sitemaps::No };
         let death = (deaths < planned).then(|| {
             let at = usize::try_from(dice.below(400)).unwrap();
@@ -755,6 +769,16 @@ fn play(schedule: u64) -> usize {
         (disk, store) = (run.disk, run.store);
         now = run.end + Duration::from_micros(1 + dice.below(50_000));
         if let Some(outcome) = run.outcome {
+            let fetched = outcome.last.counters.urls.fetched;
+            let counted = crawler::ledger::look(&store).unwrap().origins;
+            let counted: u64 = counted.iter().map(|(_, pages)| pages).sum();
+            assert_eq!(counted, if own > 0 { fetched } else { 0 }, "{context}");
+            if let Some(most) = budget.take().filter(|_| outcome.end != End::Finished) {
+                assert_eq!(outcome.end, End::Limit("max-pages of a seed".to_owned()), "{context}");
+                assert!(outcome.last.counters.balanced(), "{context}");
+                assert_eq!(fetched, most, "{context}");
+                continue;
+            }
             assert_eq!(outcome.end, End::Finished, "{context}");
             assert!(
                 outcome.last.counters.balanced(),

@@ -11,10 +11,15 @@ use serde_json::{Map, Value, json};
 
 use super::{USAGE, fail, print};
 use crate::config::load::Origin;
+use crate::config::seed::with_rules;
+use crate::config::value::show_duration;
 use crate::config::{self, Loaded};
+use crate::hash::HashKey;
 use crate::robots::product_token;
+use crate::scope::reach::{Reach, Seed};
 use crate::scope::{OutReason, Scope, Verdict};
 use crate::seeds;
+use crate::shard::Own;
 use crate::traps::{Shape, address};
 use crate::url::{CrawlUrl, Identity, surt};
 
@@ -94,6 +99,7 @@ pub(super) fn run(args: &ExplainArgs, loaded: &Loaded) -> ExitCode {
         Err(error) => return fail(&error, USAGE),
     };
     in_scope(&url, scope.as_ref(), &mut answer);
+    host(&url, loaded, &mut answer);
     traps(&url, loaded, &mut answer);
     let named = matches!(loaded.origins.get("job"), Some(Origin::Flag(_) | Origin::Variable(_)));
     if named {
@@ -125,9 +131,9 @@ fn canonical(url: &CrawlUrl, answer: &mut Answer) {
 }
 
 /// The scope of the settings and their seeds; none if no seeds are given.
-fn scope(loaded: &Loaded, identity: &Identity, answer: &mut Answer) -> Result<Option<Scope>, String> {
+fn scope(loaded: &Loaded, identity: &Identity, answer: &mut Answer) -> Result<Option<(Reach, Vec<Seed>)>, String> {
     let config = &loaded.config;
-    let mut scope = Scope::new(config.scope, &config.include, &config.exclude, config.max_depth)
+    let scope = Scope::new(config.scope, &config.include, &config.exclude, config.max_depth)
         .map(|scope| {
             scope
                 .with_surts(&config.scope_surts)
@@ -143,8 +149,13 @@ fn scope(loaded: &Loaded, identity: &Identity, answer: &mut Answer) -> Result<Op
     }
     match seeds::read(&config.seeds, &config.seed, identity) {
         Ok(read) => {
-            read.urls.iter().for_each(|seed| scope.add_seed(seed));
-            Ok(Some(scope))
+            let seeds = with_rules(read).map_err(|error| error.to_string())?;
+            let mut reach = Reach::new(scope);
+            // the numbers that a job gives them are not known, and do not matter here
+            for (seed, number) in seeds.iter().zip(1..) {
+                reach.add_seed(seed, number)?;
+            }
+            Ok(Some((reach, seeds)))
         }
         Err(error) => {
             answer.says("seeds", error.to_string().replace('\n', "; "), Value::Null);
@@ -153,8 +164,8 @@ fn scope(loaded: &Loaded, identity: &Identity, answer: &mut Answer) -> Result<Op
     }
 }
 
-fn in_scope(url: &CrawlUrl, scope: Option<&Scope>, answer: &mut Answer) {
-    let Some(scope) = scope else {
+fn in_scope(url: &CrawlUrl, scope: Option<&(Reach, Vec<Seed>)>, answer: &mut Answer) {
+    let Some((scope, seeds)) = scope else {
         answer.says(
             "scope",
             "not known without seeds: give --seeds or --seed",
@@ -162,19 +173,57 @@ fn in_scope(url: &CrawlUrl, scope: Option<&Scope>, answer: &mut Answer) {
         );
         return;
     };
-    let verdict = scope.judge(url, 0);
+    let (verdict, origin) = scope.judge(url, 0, 0);
+    let seed = usize::try_from(origin)
+        .ok()
+        .and_then(|number| seeds.get(number.checked_sub(1)?));
     let (word, rule) = match verdict {
         Verdict::In => ("in", "in"),
         Verdict::Out(OutReason::Scope) => ("out", "scope"),
         Verdict::Out(OutReason::Pattern) => ("out", "pattern"),
         Verdict::Out(OutReason::Depth) => ("out", "depth"),
     };
-    let why = scope.why(url, verdict);
+    let why = scope.why(url, verdict, origin);
+    let by = seed.map(|seed| seed.url.href());
+    let of = by.map_or_else(String::new, |seed| format!("; seed {seed}"));
     answer.says(
         "scope",
-        format!("{word}: {why}"),
-        json!({"verdict": word, "rule": rule, "why": why}),
+        format!("{word}: {why}{of}"),
+        json!({"verdict": word, "rule": rule, "why": why, "seed": by}),
     );
+    let own = shard_own(seeds);
+    let delay = own.delays.get(url.host_key());
+    if let Some(delay) = delay {
+        let text = format!("{} between requests, by its seed", show_duration(*delay));
+        answer.says("pace", text, json!({"delay_s": delay.as_secs_f64()}));
+    }
+    if let Some(most) = seed.and_then(|seed| seed.rules.as_ref()?.max_pages) {
+        answer.says("budget", format!("{most} URLs of its seed"), json!({"max_pages": most}));
+    }
+}
+
+/// What the seeds ask for hosts.
+fn shard_own(seeds: &[Seed]) -> Own {
+    let mut own = Own::default();
+    own.add_seeds(seeds, &HashKey([0; 16]));
+    own
+}
+
+/// What the settings say of its host alone.
+fn host(url: &CrawlUrl, loaded: &Loaded, answer: &mut Answer) {
+    let own = Own {
+        hosts: loaded.config.hosts.clone(),
+        ..Own::default()
+    };
+    let Some(rule) = own.host(url.host_key()) else { return };
+    if let Some(delay) = rule.delay {
+        let text = format!("{} between requests, by [[host]] {}", show_duration(delay), rule.host);
+        answer.says("pace", text, json!({"delay_s": delay.as_secs_f64()}));
+    }
+    if let Some(most) = rule.max_pages {
+        let text = format!("{most} URLs of this host, by [[host]] {}", rule.host);
+        answer.says("budget", text, json!({"max_pages": most}));
+    }
 }
 
 fn traps(url: &CrawlUrl, loaded: &Loaded, answer: &mut Answer) {
