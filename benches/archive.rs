@@ -135,6 +135,7 @@ fn response(body: Vec<u8>, gzipped: bool) -> Response {
         body: body.into(),
         truncated: None,
         remote: Some("192.0.2.1".parse().unwrap()),
+        skipped: None,
         request_head: b"GET /api/java.base/java/lang/String.html HTTP/1.1\r\nHost: docs.example.com\r\n\
             User-Agent: Mozilla/5.0 (compatible; crawler/0.1; +https://example.com/bot)\r\nAccept: */*\r\n\
             Accept-Encoding: gzip, br, zstd, deflate\r\n\r\n"

@@ -125,6 +125,7 @@ struct Report<'a> {
     mime: &'a BTreeMap<String, u64>,
     failures: &'a BTreeMap<String, u64>,
     traps: &'a BTreeMap<String, u64>,
+    skipped: &'a BTreeMap<String, u64>,
     hosts: u64,
     bytes: ByteCounts,
     seen: Account,
@@ -168,6 +169,7 @@ impl<'a> Report<'a> {
             mime: &counters.mime,
             failures: &counters.failures,
             traps: &counters.traps,
+            skipped: &counters.skipped,
             hosts: counters.hosts,
             bytes: counters.bytes,
             seen: clean(outcome.last.seen),
@@ -375,6 +377,7 @@ pub(crate) mod tests {
           "traps": {
             "calendar": 3
           },
+          "skipped": {},
           "hosts": 4,
           "bytes": {
             "received": 1500000,

@@ -78,6 +78,9 @@ pub struct Counters {
     /// What each rule against traps dropped. Kept in a row of its own.
     #[serde(skip)]
     pub traps: BTreeMap<String, u64>,
+    /// Fetched URLs whose body was left out for its type or size. Kept in a row of its own.
+    #[serde(skip)]
+    pub skipped: BTreeMap<String, u64>,
 }
 
 /// Distinct media types counted by name; further ones are counted as `other`.
@@ -107,6 +110,9 @@ impl Counters {
         l.admitted += d.admitted;
         for (rule, count) in &delta.traps {
             *self.traps.entry((*rule).to_owned()).or_default() += count;
+        }
+        if let Some(why) = delta.skipped {
+            *self.skipped.entry(why.to_owned()).or_default() += 1;
         }
         self.urls.admitted += d.admitted;
         self.urls.pending += d.admitted;
@@ -164,6 +170,8 @@ pub struct Delta {
     pub links_dropped: u64,
     /// Pages whose text went on beyond what is read.
     pub texts_cut: u64,
+    /// Why the body was left out, if so.
+    pub skipped: Option<&'static str>,
     /// Body bytes as received.
     pub received: u64,
     /// Body bytes after decoding.

@@ -289,6 +289,7 @@ impl Fetcher for Canned {
             body: body(answer).into(),
             truncated: None,
             remote: None,
+            skipped: None,
             request_head: Vec::new(),
             protocols: Vec::new(),
             cipher: None,

@@ -454,6 +454,7 @@ mod tests {
             body: body.to_vec().into(),
             truncated: None,
             remote: Some("192.0.2.1".parse().unwrap()),
+            skipped: None,
             request_head: b"GET / HTTP/1.1\r\nHost: example.com\r\n\r\n".to_vec(),
             started: STARTED,
             took: Duration::from_millis(12),

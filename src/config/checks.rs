@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::value::{duration, show_size, size, whole};
 use crate::fetch::dns::Cidr;
+use crate::fetch::filter::{MAX_TYPES, MediaRange};
 use crate::seen::sizing::{MAX_FP, MIN_FP};
 use crate::url::Rules;
 
@@ -111,6 +112,21 @@ pub(super) fn pattern(text: &str) -> Result<String, String> {
             Err(format!("expected a regular expression ({reason})"))
         }
     }
+}
+
+/// Media types, several of them in one value with commas between.
+///
+/// # Errors
+/// What was expected, and what was found.
+pub(super) fn media_types(values: &[String]) -> Result<Vec<MediaRange>, String> {
+    let mut types = Vec::new();
+    for text in values.iter().flat_map(|value| value.split(',')) {
+        types.push(MediaRange::parse(text).map_err(|expected| format!("{expected}, found {text:?}"))?);
+    }
+    if types.len() > MAX_TYPES {
+        return Err(format!("expected {MAX_TYPES} media types at most"));
+    }
+    Ok(types)
 }
 
 /// Names of query parameters, as addresses spell them.
@@ -260,6 +276,18 @@ mod tests {
         assert!(some_duration("0").is_err());
         assert!(count("0").is_err());
         assert!(folder("").is_err());
+    }
+
+    #[test]
+    fn media_types_are_lists_with_commas() {
+        let read = |values: &[&str]| {
+            let values: Vec<String> = values.iter().map(|value| (*value).to_owned()).collect();
+            media_types(&values)
+        };
+        assert_eq!(read(&["text/html,image/*", "a/b"]).unwrap().len(), 3);
+        assert!(read(&["text/html,,a/b"]).unwrap_err().ends_with("found \"\""));
+        let many = vec!["a/b"; MAX_TYPES].join(",");
+        assert!(read(&[&many]).is_ok() && read(&[&many, "c/d"]).is_err());
     }
 
     #[test]

@@ -115,6 +115,8 @@ pub struct Config {
     pub min_rate: u64,
     /// Cap on a body as received and as decoded, bytes.
     pub max_body: u64,
+    /// Bodies that are not read: by type, by length.
+    pub filter: crate::fetch::filter::BodyFilter,
     /// Keep the cookies of answers and send them back.
     pub keep_cookies: bool,
     /// A cookies.txt to begin with.
@@ -202,6 +204,7 @@ impl Default for Config {
             timeout: Duration::from_secs(120),
             min_rate: 64,
             max_body: 100 << 20,
+            filter: crate::fetch::filter::BodyFilter::default(),
             keep_cookies: false,
             cookies: None,
             proxy: None,

@@ -139,6 +139,7 @@ pub(super) fn http_settings(config: &Config, spool: Arc<Spool>) -> HttpSettings 
         min_rate: config.min_rate,
         slow_after: SLOW_AFTER,
         max_body: config.max_body,
+        filter: config.filter.clone(),
         spool,
         per_host_connections: config.per_host_connections,
         idle_connections: idle_connections(config.concurrency),

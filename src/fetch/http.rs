@@ -48,9 +48,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use bytes::BytesMut;
 use reqwest::Url;
 
-use super::body::Spool;
+use super::body::{Body, Spool};
 use super::dns::{AddressPolicy, Names};
-use super::{FetchError, FetchErrorKind, Fetcher, Request, Response};
+use super::filter::BodyFilter;
+use super::{FetchError, FetchErrorKind, Fetcher, Request, Response, Skipped};
 use crate::clock::Time;
 use crate::url::CrawlUrl;
 use dial::{Dialed, Dialer};
@@ -91,6 +92,8 @@ pub struct HttpSettings {
     pub slow_after: Duration,
     /// Cap on a body as received, bytes.
     pub max_body: u64,
+    /// Bodies that are not read, where a request allows it.
+    pub filter: BodyFilter,
     /// Where large bodies go while they are worked on.
     pub spool: Arc<Spool>,
     /// Idle connections kept to one host.
@@ -122,6 +125,21 @@ pub struct HttpFetcher {
     clock: Clock,
 }
 
+/// A body that is not wanted is read all the same if it says that it is no longer than this: the connection then serves
+/// the next request. Bytes.
+pub const MAX_DRAINED_BYTES: u64 = 16 << 10;
+
+/// What is asked for.
+struct Asked<'a> {
+    href: &'a str,
+    via: Option<&'a str>,
+    /// The only address connected to.
+    to: Option<IpAddr>,
+    /// The value of the `Cookie` header.
+    cookie: Option<&'a str>,
+    filter: bool,
+}
+
 /// One request on its way.
 struct Ask<'a> {
     url: &'a Url,
@@ -131,6 +149,8 @@ struct Ask<'a> {
     to: Option<IpAddr>,
     extra: Extra,
     began: Instant,
+    /// The body may be left out.
+    filter: bool,
     /// Time for connection and head.
     patience: Duration,
     /// A connection is being made.
@@ -181,23 +201,20 @@ impl HttpFetcher {
     /// # Errors
     /// [`FetchError`] where no head of an answer came.
     pub async fn fetch_href(&self, href: &str, via: Option<&str>) -> Result<Response, FetchError> {
-        self.fetch_from(href, via, None, None).await
+        let asked = Asked {
+            href,
+            via,
+            to: None,
+            cookie: None,
+            filter: false,
+        };
+        self.fetch_from(&asked).await
     }
 
-    /// Fetches an absolute address; `to` is the only address connected to, `cookie` the value of the `Cookie` header.
-    ///
-    /// # Errors
-    /// [`FetchError`] where no head of an answer came.
-    pub async fn fetch_from(
-        &self,
-        href: &str,
-        via: Option<&str>,
-        to: Option<IpAddr>,
-        cookie: Option<&str>,
-    ) -> Result<Response, FetchError> {
+    async fn fetch_from(&self, asked: &Asked<'_>) -> Result<Response, FetchError> {
         let began = Instant::now();
-        let outcome = match parse(href) {
-            Ok(url) => self.exchange(&url, via, to, cookie, began).await,
+        let outcome = match parse(asked.href) {
+            Ok(url) => self.exchange(&url, asked, began).await,
             Err(fault) => Err(fault),
         };
         let (started, took) = (self.clock.at(began), began.elapsed());
@@ -211,23 +228,17 @@ impl HttpFetcher {
         }
     }
 
-    async fn exchange(
-        &self,
-        url: &Url,
-        via: Option<&str>,
-        to: Option<IpAddr>,
-        cookie: Option<&str>,
-        began: Instant,
-    ) -> Result<Response, Fault> {
+    async fn exchange(&self, url: &Url, asked: &Asked<'_>, began: Instant) -> Result<Response, Fault> {
         let host = url.host_str().unwrap_or_default();
         self.dialer.judge_host(host)?;
         let ask = Ask {
             url,
             host,
             origin: origin(url),
-            to,
-            extra: self.head.extra(url, via, cookie),
+            to: asked.to,
+            extra: self.head.extra(url, asked.via, asked.cookie),
             began,
+            filter: asked.filter,
             patience: self.settings.header_timeout.min(self.settings.timeout),
             connecting: AtomicBool::new(false),
         };
@@ -284,8 +295,13 @@ impl HttpFetcher {
         }
         let framing = (Framing::of(&head), Undo::of(&head));
         let due = ask.began + self.settings.timeout;
-        let gathered = body::gather(&mut connection.stream, &mut buffer, framing, &self.settings, due).await;
-        let gathered = gathered.map_err(|error| Fault::spool(&error))?;
+        let skipped = self.skips(ask.filter, head.status, &head.headers);
+        let gathered = if skipped.is_some() && framing.0.announced().is_none_or(|length| length > MAX_DRAINED_BYTES) {
+            body::Gathered::nothing()
+        } else {
+            let gathered = body::gather(&mut connection.stream, &mut buffer, framing, &self.settings, due).await;
+            gathered.map_err(|error| Fault::spool(&error))?
+        };
         self.pool.spare(buffer);
         let version = match head.version {
             Version::Http10 => "http/1.0",
@@ -293,8 +309,13 @@ impl HttpFetcher {
         };
         let response = Response {
             status: head.status,
-            truncated: gathered.truncated,
-            body: gathered.body,
+            truncated: gathered.truncated.filter(|_| skipped.is_none()),
+            body: if skipped.is_none() {
+                gathered.body
+            } else {
+                Body::default()
+            },
+            skipped,
             remote: connection.remote,
             request_head: written.record(),
             protocols: std::iter::once(version).chain(connection.tls).collect(),
@@ -341,6 +362,7 @@ impl HttpFetcher {
             head_due: ask.began + ask.patience,
             patience: ask.patience,
             due: ask.began + self.settings.timeout,
+            filter: ask.filter,
         };
         let answer = h2.exchange(&ask.origin, &request, &self.settings).await?;
         Ok(Response {
@@ -349,11 +371,17 @@ impl HttpFetcher {
             headers: answer.headers,
             body: answer.body,
             truncated: answer.truncated,
+            skipped: answer.skipped,
             remote: answer.remote,
             request_head: self.head.written(ask.url, &ask.extra, false).record(),
             protocols: vec!["h2"],
             ..Response::default()
         })
+    }
+
+    /// Why the body of an answer is not to be had, if so.
+    fn skips(&self, filter: bool, status: u16, headers: &[(String, Vec<u8>)]) -> Option<Skipped> {
+        filter.then(|| self.settings.filter.judge(status, headers)).flatten()
     }
 
     async fn first_address(&self, url: &Url) -> Result<IpAddr, Fault> {
@@ -385,8 +413,14 @@ impl fmt::Debug for HttpFetcher {
 
 impl Fetcher for HttpFetcher {
     async fn fetch(&self, request: Request) -> Result<Response, FetchError> {
-        let Request { url, via, to, cookie } = request;
-        self.fetch_from(url.href(), via.as_deref(), to, cookie.as_deref()).await
+        let asked = Asked {
+            href: request.url.href(),
+            via: request.via.as_deref(),
+            to: request.to,
+            cookie: request.cookie.as_deref(),
+            filter: request.filter,
+        };
+        self.fetch_from(&asked).await
     }
 
     async fn look_up(&self, url: &CrawlUrl) -> Result<IpAddr, FetchError> {

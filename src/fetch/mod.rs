@@ -4,6 +4,7 @@ mod address;
 pub mod body;
 pub mod decode;
 pub mod dns;
+pub mod filter;
 pub mod http;
 
 use std::future::Future;
@@ -27,6 +28,28 @@ pub struct Request {
     pub to: Option<IpAddr>,
     /// The value of the `Cookie` header.
     pub cookie: Option<String>,
+    /// The body may be left out for what the head says ([`filter::BodyFilter`]).
+    pub filter: bool,
+}
+
+/// Why a body was not asked for to its end, although an answer came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Skipped {
+    /// Its media type is not wanted.
+    Type,
+    /// It says that it is too long.
+    Size,
+}
+
+impl Skipped {
+    /// A short word for counters and logs.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Type => "type",
+            Self::Size => "size",
+        }
+    }
 }
 
 /// Why a body is shorter than what the server had to say (WARC 1.1 section 5.13).
@@ -65,6 +88,8 @@ pub struct Response {
     pub body: Body,
     /// Set if the body is not whole.
     pub truncated: Option<Truncated>,
+    /// Set if the body was left out on purpose; then it is empty here.
+    pub skipped: Option<Skipped>,
     /// The address actually connected to.
     pub remote: Option<IpAddr>,
     /// The request head as sent, for the archive: request line, header lines, closing empty line. Passwords are redacted.

@@ -61,6 +61,7 @@ const WIDEN_PREFIX: &[u8] = b"widen/";
 const ORIGIN_PREFIX: &[u8] = b"origin/";
 const TRAP_PREFIX: &[u8] = b"trap/";
 const TRAP_COUNTS_KEY: &[u8] = b"traps";
+const SKIPPED_KEY: &[u8] = b"skipped";
 
 /// The settings of the archive; `None` in [`Ledger`] for no archive.
 #[derive(Debug, Clone)]
@@ -133,6 +134,8 @@ pub struct Ledger {
     written: u64,
     /// The counts of traps have changed since the last batch.
     traps_counted: bool,
+    /// The counts of bodies left out have.
+    skips_counted: bool,
 }
 
 impl Ledger {
@@ -182,6 +185,7 @@ impl Ledger {
             prints: Vec::new(),
             written: 0,
             traps_counted: false,
+            skips_counted: false,
         };
         ledger.mend_archive()?;
         Ok(ledger)
@@ -328,6 +332,7 @@ impl Ledger {
             let key = [TRAP_PREFIX, &host.to_be_bytes()].concat();
             self.batch.put(Table::Meta, &key, row.clone());
         }
+        self.skips_counted |= fact.delta.skipped.is_some();
         self.traps_counted |= !fact.delta.traps.is_empty();
         self.tail.seeds_offered |= fact.seeds_offered;
         // a batch is never empty after a fact: counters and tail change with every one
@@ -362,6 +367,9 @@ impl Ledger {
         batch.put(Table::Meta, TAIL_KEY, encode(&self.tail));
         if std::mem::take(&mut self.traps_counted) {
             batch.put(Table::Meta, TRAP_COUNTS_KEY, encode(&self.tail.counters.traps));
+        }
+        if std::mem::take(&mut self.skips_counted) {
+            batch.put(Table::Meta, SKIPPED_KEY, encode(&self.tail.counters.skipped));
         }
         self.store.commit(batch, true).naming("state/store")?;
         self.digests.clear();
@@ -454,11 +462,10 @@ impl Ledger {
 
 /// The row of an address that widens the scope, and behind a space the seed whose own rules it widens.
 fn widened(address: &str, origin: u64) -> Vec<u8> {
-    let mut row = address.to_owned();
-    if origin != 0 {
-        row.push_str(&format!(" {origin}"));
+    match origin {
+        0 => address.as_bytes().to_vec(),
+        _ => format!("{address} {origin}").into_bytes(),
     }
-    row.into_bytes()
 }
 
 fn robots_key(host: HostId, scheme: Scheme) -> [u8; 5] {

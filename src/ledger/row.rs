@@ -5,8 +5,8 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    IMPORTED_KEY, JOB_KEY, LISTED_KEY, ORIGIN_PREFIX, RULES_KEY, TAIL_KEY, TEXTS_CUT_KEY, TRAP_COUNTS_KEY, TRAP_PREFIX,
-    WIDEN_PREFIX,
+    IMPORTED_KEY, JOB_KEY, LISTED_KEY, ORIGIN_PREFIX, RULES_KEY, SKIPPED_KEY, TAIL_KEY, TEXTS_CUT_KEY, TRAP_COUNTS_KEY,
+    TRAP_PREFIX, WIDEN_PREFIX,
 };
 use crate::archive::warc::Members;
 use crate::clock::Time;
@@ -139,6 +139,8 @@ pub fn look(store: &dyn Store) -> io::Result<Found> {
     // not in the tail, because jobs of earlier versions have none
     let traps = read(TRAP_COUNTS_KEY)?.map(|bytes| decode(&bytes)).transpose()?;
     tail.counters.traps = traps.unwrap_or_default();
+    let skipped = read(SKIPPED_KEY)?.map(|bytes| decode(&bytes)).transpose()?;
+    tail.counters.skipped = skipped.unwrap_or_default();
     let rows = store.range(Table::Meta, WIDEN_PREFIX, true, WIDEN_PREFIX, usize::MAX)?;
     let widened = rows
         .into_iter()

@@ -38,6 +38,9 @@ pub(super) fn page(outcome: &Outcome, verdict: &Verdict) -> String {
     if !counters.traps.is_empty() {
         counts(&mut out, "Traps", counters.traps.iter());
     }
+    if !counters.skipped.is_empty() {
+        counts(&mut out, "Bodies left out", counters.skipped.iter());
+    }
     if !counters.failures.is_empty() {
         counts(&mut out, "Failures", counters.failures.iter());
     }

@@ -78,6 +78,9 @@ pub fn text(outcome: &Outcome, verdict: &Verdict, job: &Path) -> String {
     if !counters.failures.is_empty() {
         line("failures", reasons(&counters.failures));
     }
+    if !counters.skipped.is_empty() {
+        line("left out", reasons(&counters.skipped));
+    }
     line(
         "links",
         format!(

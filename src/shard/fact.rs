@@ -214,6 +214,8 @@ pub struct Done {
     pub listed: bool,
     /// The page's text went on beyond what is read.
     pub text_cut: bool,
+    /// Why its body was not read, if so.
+    pub skipped: Option<&'static str>,
     /// For a robots.txt.
     pub robots: Option<RobotsBody>,
     /// The `Set-Cookie` headers of the answer, in order, if cookies are kept.
@@ -238,6 +240,7 @@ impl Done {
             links_dropped: 0,
             listed: false,
             text_cut: false,
+            skipped: None,
             robots: None,
             set_cookies: Vec::new(),
             content: None,

@@ -68,6 +68,7 @@ impl Shard {
             links_dropped,
             listed,
             text_cut,
+            skipped,
             robots,
             set_cookies,
             content,
@@ -97,6 +98,7 @@ impl Shard {
         fact.delta.violations = u64::from(too_early);
         fact.delta.links_dropped = links_dropped;
         fact.delta.texts_cut = u64::from(text_cut);
+        fact.delta.skipped = skipped;
         fact.delta.traps = traps.iter().map(|(rule, count)| (rule.word(), *count)).collect();
         if let End::Answered { received, decoded, .. } = &end {
             fact.delta.received = *received;

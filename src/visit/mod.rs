@@ -21,7 +21,7 @@ use crate::clock::Time;
 use crate::extract::fields::Fields;
 use crate::extract::mime;
 use crate::fetch::body::Spool;
-use crate::fetch::{FetchError, FetchErrorKind, Fetcher, Request, Response};
+use crate::fetch::{FetchError, FetchErrorKind, Fetcher, Request, Response, Skipped};
 use crate::frontier::Path;
 use crate::ledger::{LogEntry, SPOOL, WriteError};
 use crate::politeness;
@@ -101,6 +101,7 @@ pub async fn visit<F: Fetcher>(
             via,
             to: work.way.address(),
             cookie: work.cookie.clone(),
+            filter: may_be_filtered(&work),
         })
         .await;
     let took = began.elapsed();
@@ -142,6 +143,12 @@ async fn read_in_its_place(
         Err(panic) => std::panic::resume_unwind(panic.into_panic()),
     };
     visited.ok_or_else(|| unreachable!("of any size, everything is read"))
+}
+
+/// May the body be left out for its type or length? Not that of a robots.txt, of a sitemap, or of a seed, which somebody
+/// named.
+fn may_be_filtered(work: &Work) -> bool {
+    path_of(work).is_some_and(|path| path.seed.is_none() && !path.is_sitemap())
 }
 
 fn looked_up(work: Work, found: Result<IpAddr, FetchError>, at: Time) -> Visited {
@@ -271,6 +278,7 @@ impl Read {
                     links_dropped: reading.links_dropped,
                     listed: reading.listed,
                     text_cut: reading.text_cut,
+                    skipped: reading.skipped,
                     robots: reading.robots,
                     set_cookies: reading.set_cookies,
                     content: reading.content,
@@ -309,6 +317,7 @@ struct Reading {
     links_dropped: u64,
     listed: bool,
     text_cut: bool,
+    skipped: Option<&'static str>,
     robots: Option<RobotsBody>,
     set_cookies: Vec<String>,
     content: Option<Content>,
@@ -338,6 +347,7 @@ fn read(work: &Work, response: &Response, at: Time, settings: &Settings, size: S
     let address = work.url().href().to_owned();
     let mut annotations = tries(path_of(work));
     annotations.extend(log::of_wire(response));
+    annotations.extend(response.skipped.map(|_| "midFetchAbort".to_owned()));
     annotations.extend(decoded.fault.map(|fault| format!("decode:{}", fault.as_str())));
     annotations.extend(text_cut.then(|| "extract:limit".to_owned()));
     let (page, robots) = match &work.what {
@@ -358,7 +368,8 @@ fn read(work: &Work, response: &Response, at: Time, settings: &Settings, size: S
     };
     annotations.extend(page.annotations());
     let left_out = settings.obey_noindex && page.directives.noindex;
-    let members = (settings.archive && !left_out)
+    // a record without the body would replay as an empty page
+    let members = (settings.archive && !left_out && response.skipped.is_none())
         .then(|| warc::encode(&address, response, &provenance(work, &annotations), &settings.spool))
         .transpose()?;
     let sha1 = members.as_ref().map(|members| members.meta.payload_sha1);
@@ -378,6 +389,9 @@ fn read(work: &Work, response: &Response, at: Time, settings: &Settings, size: S
     let mut log = line.entry();
     if let Some(ip) = response.remote {
         log.extra.insert("ip".to_owned(), ip.to_string().into());
+    }
+    if let Some(skipped) = response.skipped {
+        log.extra.insert("notArchived".to_owned(), skipped.word().into());
     }
     if left_out {
         log.extra.insert("notArchived".to_owned(), "noindex".into());
@@ -402,6 +416,7 @@ fn read(work: &Work, response: &Response, at: Time, settings: &Settings, size: S
         links_dropped: page.links_dropped,
         listed: page.sitemap.is_some(),
         text_cut,
+        skipped: response.skipped.map(Skipped::word),
         robots,
         set_cookies: if settings.cookies {
             set_cookies(response)

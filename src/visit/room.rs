@@ -68,6 +68,7 @@ mod tests {
             body: vec![b'x'; body].into(),
             truncated: None,
             remote: None,
+            skipped: None,
             request_head: Vec::new(),
             protocols: Vec::new(),
             cipher: None,

@@ -39,6 +39,7 @@ fn sample(uri: &str, key: &str, head: &[u8], body: &[u8]) -> Sample {
         body: body.to_vec().into(),
         truncated: None,
         remote: Some("2001:db8::1".parse().unwrap()),
+        skipped: None,
         request_head: b"GET /x HTTP/1.1\r\nHost: example.com\r\nUser-Agent: bot/1.0\r\n\r\n".to_vec(),
         protocols: Vec::new(),
         cipher: None,

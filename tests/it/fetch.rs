@@ -27,6 +27,7 @@ pub(crate) fn settings() -> HttpSettings {
         timeout: Duration::from_secs(2),
         min_rate: 1_000,
         slow_after: Duration::from_millis(500),
+        filter: crawler::fetch::filter::BodyFilter::default(),
         max_body: MAX_BODY as u64,
         spool: spool(),
         per_host_connections: 1,

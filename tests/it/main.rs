@@ -23,6 +23,7 @@ mod demo; // the demo, as a newcomer runs it
 mod directives; // what pages say to crawlers
 mod explain;
 mod extract; // links, equal to a DOM parser's
+mod filters; // bodies that are left out for what their head says
 mod fetch; // one request, every way it can go wrong
 mod fuzz; // bytes that nobody foresaw, at every entrance
 mod house; // who may import whom

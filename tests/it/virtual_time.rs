@@ -335,6 +335,7 @@ impl Fetcher for Web {
             body,
             truncated: None,
             remote: None,
+            skipped: None,
             request_head: format!("GET {} HTTP/1.1\r\n\r\n", url.path_and_query()).into_bytes(),
             protocols: Vec::new(),
             cipher: None,

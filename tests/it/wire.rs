@@ -372,6 +372,7 @@ async fn a_login_is_sent_to_its_host_alone_and_kept_out_of_the_archive() {
             via: None,
             to: None,
             cookie: Some("jar=1".to_owned()),
+            filter: false,
         };
         let response = web.fetch(request).await.unwrap();
         let seen = text(&server.requests().pop().unwrap().head);
@@ -404,6 +405,7 @@ async fn a_chosen_address_is_the_only_one_connected_to() {
         via: None,
         to: Some(to.parse::<IpAddr>().unwrap()),
         cookie: None,
+        filter: false,
     };
     for _ in 0..2 {
         assert_eq!(web.fetch(ask("127.0.0.1")).await.unwrap().remote, Some(own));

@@ -12,8 +12,9 @@ use serde_json::{Map, Value, json};
 use super::{USAGE, fail, print};
 use crate::config::load::Origin;
 use crate::config::seed::with_rules;
-use crate::config::value::show_duration;
+use crate::config::value::{show_duration, show_size};
 use crate::config::{self, Loaded};
+use crate::fetch::filter::MediaRange;
 use crate::hash::HashKey;
 use crate::robots::product_token;
 use crate::scope::reach::{Reach, Seed};
@@ -100,6 +101,7 @@ pub(super) fn run(args: &ExplainArgs, loaded: &Loaded) -> ExitCode {
     };
     in_scope(&url, scope.as_ref(), &mut answer);
     host(&url, loaded, &mut answer);
+    filters(loaded, &mut answer);
     traps(&url, loaded, &mut answer);
     let named = matches!(loaded.origins.get("job"), Some(Origin::Flag(_) | Origin::Variable(_)));
     if named {
@@ -200,6 +202,29 @@ fn in_scope(url: &CrawlUrl, scope: Option<&(Reach, Vec<Seed>)>, answer: &mut Ans
     if let Some(most) = seed.and_then(|seed| seed.rules.as_ref()?.max_pages) {
         answer.says("budget", format!("{most} URLs of its seed"), json!({"max_pages": most}));
     }
+}
+
+/// Which bodies the settings leave out: the address does not tell, so the rules are named.
+fn filters(loaded: &Loaded, answer: &mut Answer) {
+    let filter = &loaded.config.filter;
+    if filter.is_open() {
+        return;
+    }
+    let list = |ranges: &[MediaRange]| {
+        let texts: Vec<String> = ranges.iter().map(ToString::to_string).collect();
+        texts.join(", ")
+    };
+    let rules = [
+        (!filter.accept.is_empty()).then(|| format!("--accept-types {}", list(&filter.accept))),
+        (!filter.reject.is_empty()).then(|| format!("--reject-types {}", list(&filter.reject))),
+        filter.max_size.map(|size| format!("--max-size {}", show_size(size))),
+    ];
+    let rules: Vec<String> = rules.into_iter().flatten().collect();
+    let text = format!(
+        "the head of the answer decides: {}; not for seeds, sitemaps, robots.txt",
+        rules.join("; ")
+    );
+    answer.says("body", text, json!({"rules": rules}));
 }
 
 /// What the seeds ask for hosts.

@@ -1,9 +1,9 @@
 //! Settings: what is crawled.
 
 use super::{one, put, show_yes_no};
-use crate::config::checks::{each, pattern};
+use crate::config::checks::{each, media_types, pattern};
 use crate::config::setting::{BLANK, Setting, Shape};
-use crate::config::value::{show_word, whole, word, yes_no};
+use crate::config::value::{optional, show_size, show_word, size, whole, word, yes_no};
 use crate::scope::surt_prefix;
 
 pub(super) const SETTINGS: &[Setting] = &[
@@ -74,6 +74,36 @@ pub(super) const SETTINGS: &[Setting] = &[
         example: &["[?&]replytocom="],
         read: |c, v| put(&mut c.exclude, each(v, pattern)),
         show: |c| c.exclude.clone(),
+        ..BLANK
+    },
+    Setting {
+        key: "accept_types",
+        shape: Shape::List,
+        name: "TYPE",
+        help: "Only bodies of these media types, by their header: text/html,image/*; repeatable",
+        example: &["text/html", "image/*"],
+        read: |c, v| put(&mut c.filter.accept, media_types(v)),
+        show: |c| c.filter.accept.iter().map(ToString::to_string).collect(),
+        ..BLANK
+    },
+    Setting {
+        key: "reject_types",
+        shape: Shape::List,
+        name: "TYPE",
+        help: "No bodies of these media types; repeatable",
+        example: &["video/*"],
+        read: |c, v| put(&mut c.filter.reject, media_types(v)),
+        show: |c| c.filter.reject.iter().map(ToString::to_string).collect(),
+        ..BLANK
+    },
+    Setting {
+        key: "max_size",
+        shape: Shape::Quantity,
+        name: "SIZE",
+        help: "No bodies whose header says they are larger; --max-body cuts those that do not say",
+        example: &["10MiB"],
+        read: |c, v| put(&mut c.filter.max_size, optional(one(v), size)),
+        show: |c| c.filter.max_size.map(show_size).into_iter().collect(),
         ..BLANK
     },
     Setting {

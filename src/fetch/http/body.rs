@@ -21,6 +21,17 @@ pub(super) struct Gathered {
     pub(super) clean: bool,
 }
 
+impl Gathered {
+    /// Nothing was read, and the connection is of no more use.
+    pub(super) fn nothing() -> Self {
+        Self {
+            body: Body::default(),
+            truncated: None,
+            clean: false,
+        }
+    }
+}
+
 /// Reads until the end, a bound or a fault. What came is kept in each case.
 ///
 /// # Errors

@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 
 use reqwest::{Client, Method, Url};
 
-use super::super::Truncated;
 use super::super::body::Body;
 use super::super::dns::Names;
+use super::super::{Skipped, Truncated};
 use super::fault::{self, Fault};
 use super::head::{Extra, RequestHead};
 use super::{HttpSettings, MAX_HEAD_BYTES, body, tls};
@@ -59,6 +59,7 @@ pub(super) struct Answer {
     pub(super) headers: Vec<(String, Vec<u8>)>,
     pub(super) body: Body,
     pub(super) truncated: Option<Truncated>,
+    pub(super) skipped: Option<Skipped>,
     pub(super) remote: Option<IpAddr>,
 }
 
@@ -80,6 +81,8 @@ pub(super) struct Ask<'a> {
     pub(super) patience: Duration,
     /// When the body is due.
     pub(super) due: Instant,
+    /// The body may be left out.
+    pub(super) filter: bool,
 }
 
 impl H2 {
@@ -160,14 +163,21 @@ impl H2 {
         self.learn(origin, Speaks::H2(remote));
         let status = response.status().as_u16();
         let (head, headers) = received(&response);
-        let gathered = body::gather_h2(&mut response, settings, ask.due).await;
-        let (body, truncated) = gathered.map_err(|error| NoAnswer::Fault(Fault::spool(&error)))?;
+        let skipped = ask.filter.then(|| settings.filter.judge(status, &headers)).flatten();
+        let (body, truncated) = if skipped.is_some() {
+            // dropping the answer resets its stream alone
+            (Body::default(), None)
+        } else {
+            let gathered = body::gather_h2(&mut response, settings, ask.due).await;
+            gathered.map_err(|error| NoAnswer::Fault(Fault::spool(&error)))?
+        };
         Ok(Answer {
             status,
             head,
             headers,
             body,
             truncated,
+            skipped,
             remote,
         })
     }
