@@ -18,7 +18,7 @@ use std::time::Duration;
 use crawler::hash::{Fingerprint, HashKey};
 use crawler::seen::bloom::Bloom;
 use crawler::seen::layers::Layered;
-use crawler::seen::{SeenSet, sizing};
+use crawler::seen::{Kind, SeenSet, sizing};
 
 /// Keys in a batch: a page's links, and those of a few pages.
 const BATCHES: [usize; 3] = [64, 256, 1024];
@@ -50,7 +50,7 @@ fn measure(capacity: u64, fp: f64) {
         .map(|size| {
             (
                 size,
-                Layered::new(HashKey([7; 16]), capacity, fp).unwrap(),
+                Layered::new(Kind::Bloom, HashKey([7; 16]), capacity, fp).unwrap(),
                 Duration::ZERO,
             )
         })

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::seen::exact::ExactSet;
+use crate::seen::hashset::ExactSet;
 use crate::seen::sizing::{self, Classic, LINE_BITS, MAX_FP, MIN_FP};
 use crate::seen::{Kind, layers};
 
@@ -41,25 +41,43 @@ pub fn size_text(request: &SizeRequest) -> Result<String, String> {
         items,
         "the textbook: m = -n ln p / (ln 2)^2, k = m/n ln 2",
     );
-    if kind.is_none_or(|kind| kind == Kind::Bloom) {
-        let lines = layers::check_and_size(items, fp)?;
-        let hashes = sizing::hashes(items, lines);
-        let rate = percent(sizing::rate(hashes, items, lines));
-        let what = format!("one cache line a key; rate when full {rate}");
-        line(&mut text, "bloom", lines * LINE_BITS, Some(hashes), items, &what);
-    }
-    if kind.is_none_or(|kind| kind == Kind::HashSet) {
-        let bits = ExactSet::bytes_for(items).saturating_mul(8);
-        line(
-            &mut text,
-            "hashset",
-            bits,
-            None,
-            items,
-            "exact, of 16-byte hashes, at least",
-        );
+    for one in Kind::ALL.into_iter().filter(|one| kind.is_none_or(|kind| kind == *one)) {
+        if one == Kind::Classic {
+            continue;
+        }
+        if one == Kind::HashSet {
+            let bits = ExactSet::bytes_for(items).saturating_mul(8);
+            line(
+                &mut text,
+                one.name(),
+                bits,
+                None,
+                items,
+                "exact, of 16-byte hashes, at least",
+            );
+            continue;
+        }
+        let lines = layers::check_and_size(one, items, fp)?;
+        let (hashes, rate) = layers::when_full(one, items, lines);
+        let hashes = (one == Kind::Bloom || hashes > 1).then_some(hashes);
+        let what = format!("{}; rate when full {}", about(one), percent(rate));
+        line(&mut text, one.name(), lines * LINE_BITS, hashes, items, &what);
     }
     Ok(text)
+}
+
+/// What a kind is, in a few words.
+fn about(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Bloom => "one cache line a key",
+        Kind::Classic => "the textbook",
+        Kind::Scalable => "the first of ever tighter layers",
+        Kind::Counting => "counters of 4 bits; forgets",
+        Kind::Cuckoo => "fingerprints in buckets of 4; forgets",
+        Kind::Quotient => "remainders; forgets, merges exactly",
+        Kind::Tags => "32-bit tags; forgets",
+        Kind::HashSet => "exact",
+    }
 }
 
 fn line(text: &mut String, kind: &str, bits: u64, hashes: Option<u32>, items: u64, what: &str) {
@@ -146,6 +164,11 @@ mod tests {
         1,000,000 keys at a false-positive rate of 1 %:
           classic  9,585,059 bits, 1.14 MiB, 7 hashes (1,198,133 bytes, 9.59 bits a key; the textbook: m = -n ln p / (ln 2)^2, k = m/n ln 2)
           bloom    10,099,712 bits, 1.20 MiB, 8 hashes (1,262,464 bytes, 10.10 bits a key; one cache line a key; rate when full 1 %)
+          scalable 11,610,112 bits, 1.38 MiB, 8 hashes (1,451,264 bytes, 11.61 bits a key; the first of ever tighter layers; rate when full 0.5 %)
+          counting 38,379,008 bits, 4.58 MiB, 7 hashes (4,797,376 bytes, 38.38 bits a key; counters of 4 bits; forgets; rate when full 0.999 %)
+          cuckoo   10,869,760 bits, 1.30 MiB (1,358,720 bytes, 10.87 bits a key; fingerprints in buckets of 4; forgets; rate when full 0.717 %)
+          quotient 11,111,424 bits, 1.32 MiB (1,388,928 bytes, 11.11 bits a key; remainders; forgets, merges exactly; rate when full 0.701 %)
+          tags     40,000,000 bits, 4.77 MiB (5,000,000 bytes, 40.00 bits a key; 32-bit tags; forgets; rate when full 0.00000052 %)
           hashset  278,994,944 bits, 33.26 MiB (34,874,368 bytes, 278.99 bits a key; exact, of 16-byte hashes, at least)
         ");
     }

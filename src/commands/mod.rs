@@ -88,9 +88,9 @@ struct SizeArgs {
     /// False-positive rate when it holds them
     #[arg(long, value_name = "P", value_parser = share)]
     fp: f64,
-    /// Only this kind besides the textbook's figures: bloom, hashset, or classic for those alone
-    #[arg(long, value_name = "KIND", value_parser = size_kind)]
-    kind: Option<SizeKind>,
+    /// Only this kind besides the textbook's figures; classic for those alone
+    #[arg(long, value_name = "KIND", value_parser = kind)]
+    kind: Option<Kind>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -112,20 +112,8 @@ enum ConfigCommand {
     Show,
 }
 
-/// A kind that has a size: the textbook's layout, or one that a crawl can use.
-#[derive(Debug, Clone, Copy)]
-enum SizeKind {
-    Classic,
-    Built(Kind),
-}
-
-fn size_kind(text: &str) -> Result<SizeKind, String> {
-    if text == "classic" {
-        return Ok(SizeKind::Classic);
-    }
+fn kind(text: &str) -> Result<Kind, String> {
     config::value::word(text)
-        .map(SizeKind::Built)
-        .map_err(|expected| expected.replacen("expected", "expected classic,", 1))
 }
 
 fn items(text: &str) -> Result<u64, String> {
@@ -206,19 +194,11 @@ fn with_settings(matches: &ArgMatches, run: impl FnOnce(Loaded) -> ExitCode) -> 
 }
 
 fn size(args: &SizeArgs) -> ExitCode {
-    let kind = match args.kind {
-        Some(SizeKind::Built(kind)) => Some(kind),
-        Some(SizeKind::Classic) | None => None,
-    };
     match filter::size_text(&filter::SizeRequest {
         items: args.items,
         fp: args.fp,
-        kind,
+        kind: args.kind,
     }) {
-        // the question and the textbook's figures stand on the first two lines
-        Ok(text) if matches!(args.kind, Some(SizeKind::Classic)) => {
-            print(&text.split_inclusive('\n').take(2).collect::<String>())
-        }
         Ok(text) => print(&text),
         Err(reason) => fail(&reason, USAGE),
     }

@@ -252,7 +252,7 @@ impl<F: Fetcher> Loop<'_, F> {
             while let Ok(word) = heard.try_recv() {
                 self.hear(Some(word))?;
             }
-            self.grow();
+            self.grow()?;
             self.growth_done().await?;
         }
     }

@@ -68,7 +68,9 @@ impl<F: Fetcher> Loop<'_, F> {
                 Piece::Chunk(bytes)
             }
             Stage::Chunks { .. } => {
-                let sample = Box::new(self.crawl.shard.seen().sample());
+                let seen = self.crawl.shard.seen_mut();
+                seen.thaw();
+                let sample = Box::new(seen.sample());
                 copying.stage = Stage::Durable {
                     log_end: admitted,
                     sample,
@@ -95,7 +97,9 @@ impl<F: Fetcher> Loop<'_, F> {
     }
 
     pub(super) fn begin_checkpoint(&mut self) -> Result<(), CrawlError> {
-        let seen = self.crawl.shard.seen();
+        let began = std::time::Instant::now();
+        let seen = self.crawl.shard.seen_mut();
+        seen.freeze();
         let (shape, chunks) = (seen.shape(), seen.chunks());
         self.copying = Some(Copying {
             stage: Stage::Chunks {
@@ -104,7 +108,7 @@ impl<F: Fetcher> Loop<'_, F> {
                 on_the_way: 0,
                 spare: Vec::new(),
             },
-            pause: Duration::ZERO,
+            pause: began.elapsed(),
         });
         self.piece(Piece::Begin {
             shape,
@@ -136,11 +140,11 @@ impl<F: Fetcher> Loop<'_, F> {
         })))
     }
 
-    pub(super) fn grow(&mut self) {
+    pub(super) fn grow(&mut self) -> Result<(), CrawlError> {
         let copying = self.copying.is_some();
         let durable = self.tail.admitted;
         let crawl = &mut self.crawl;
-        crawl.growth.look(&mut crawl.shard, &crawl.disk, durable, copying);
+        crawl.growth.look(&mut crawl.shard, &crawl.disk, durable, copying)
     }
 
     pub(super) async fn growth_done(&mut self) -> Result<(), CrawlError> {

@@ -4,11 +4,12 @@
 //! filled from the log up to a position P that is durable; the keys admitted since P are remembered and set at the end, and the new
 //! filter takes the place of the chain.
 
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
 use tokio::task::JoinHandle;
 
-use super::CrawlError;
+use super::{CrawlError, usage};
 use crate::checkpoint;
 use crate::disk::Disk;
 use crate::hash::{Fingerprint, HashKey};
@@ -41,7 +42,7 @@ enum State {
     /// The new filter is being filled.
     Building {
         since: Vec<Fingerprint>,
-        task: JoinHandle<std::io::Result<Box<dyn SeenSet>>>,
+        task: JoinHandle<io::Result<Box<dyn SeenSet>>>,
     },
 }
 
@@ -82,21 +83,31 @@ impl Growth {
     }
 
     /// Grows a full filter, and begins the rebuild once the log is durable far enough (`durable` in bytes).
-    pub(super) fn look(&mut self, shard: &mut Shard, disk: &Arc<dyn Disk>, durable: u64, copying: bool) {
+    ///
+    /// # Errors
+    /// If it is full and cannot grow: at a rate that rises without end a crawl would lose ever more pages.
+    pub(super) fn look(
+        &mut self,
+        shard: &mut Shard,
+        disk: &Arc<dyn Disk>,
+        durable: u64,
+        copying: bool,
+    ) -> Result<(), CrawlError> {
         if shard.seen().is_full() && !self.stuck {
             let account = shard.seen().account();
-            match shard.seen_mut().add_layer() {
+            match add_layer(shard.seen_mut()) {
                 Ok(()) => tracing::info!(
                     items = account.items,
                     capacity = account.capacity,
                     "the filter is full: a layer was added"
                 ),
-                Err(error) => {
+                Err(error) if self.is_rebuilding() && error.kind() != ErrorKind::OutOfMemory => {
                     self.stuck = true;
-                    tracing::warn!(%error, "the filter is full and cannot grow: its error rate rises");
+                    tracing::warn!(%error, "the filter is full: its error rate rises until a larger one is made");
                 }
+                Err(error) => return Err(full(&account, &error)),
             }
-            if matches!(self.state, State::Idle) {
+            if self.kind.is_rebuilt() && matches!(self.state, State::Idle) {
                 self.state = State::Waiting {
                     from: self.admitted,
                     since: Vec::new(),
@@ -104,15 +115,17 @@ impl Growth {
             }
         }
         let State::Waiting { from, since } = &mut self.state else {
-            return;
+            return Ok(());
         };
         if copying || durable < *from * Fingerprint::BYTES as u64 {
-            return;
+            return Ok(());
         }
         let (kind, key, fp, from) = (self.kind, self.key, self.fp, *from);
         let disk = Arc::clone(disk);
         let task = tokio::task::spawn_blocking(move || {
-            let mut seen = seen::make(kind, key, from * GROWTH, fp)?;
+            let capacity = from * GROWTH;
+            there_is_memory(seen::first_bytes(kind, capacity, fp))?;
+            let mut seen = seen::make(kind, key, capacity, fp)?;
             checkpoint::replay(disk.as_ref(), seen.as_mut(), 0, from)?;
             Ok(seen)
         });
@@ -120,6 +133,7 @@ impl Growth {
             since: std::mem::take(since),
             task,
         };
+        Ok(())
     }
 
     /// Puts a finished filter in place.
@@ -146,10 +160,62 @@ impl Growth {
             }
             Ok(Err(error)) => {
                 tracing::warn!(%error, "a larger filter could not be made; the layers stay");
+                self.stuck = false;
                 Ok(())
             }
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
             Err(error) => Err(CrawlError::Other(format!("the filter's rebuild was lost: {error}"))),
         }
+    }
+}
+
+/// Adds a layer if there is memory for it.
+fn add_layer(seen: &mut dyn SeenSet) -> io::Result<()> {
+    there_is_memory(seen.next_layer_bytes())?;
+    seen.add_layer()
+}
+
+/// The system hands out memory that it does not have, and ends who touches it.
+fn there_is_memory(bytes: u64) -> io::Result<()> {
+    match usage::available() {
+        Some(free) if bytes > free => Err(io::Error::new(
+            ErrorKind::OutOfMemory,
+            format!(
+                "{} MiB more are needed, {} MiB are free",
+                bytes.div_ceil(1 << 20),
+                free >> 20
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn full(account: &seen::Account, error: &io::Error) -> CrawlError {
+    CrawlError::State(format!(
+        "the seen-set is full: it holds {} URLs and is made for {} at a false-positive rate of {}; {error}; the job's state \
+         is kept: free memory and run the same command again",
+        account.items, account.capacity, account.fp_target
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_has_not_is_refused_with_the_numbers() {
+        there_is_memory(0).unwrap();
+        let error = there_is_memory(1 << 50).unwrap_err();
+        assert!(
+            error.to_string().starts_with("1073741824 MiB more are needed"),
+            "{error}"
+        );
+        let mut seen = seen::make(Kind::Bloom, HashKey([1; 16]), 10, 0.01).unwrap();
+        let text = full(&seen.account(), &error).to_string();
+        assert!(
+            text.contains("holds 0 URLs and is made for 10 at a false-positive rate of 0.01"),
+            "{text}"
+        );
+        add_layer(seen.as_mut()).unwrap();
     }
 }

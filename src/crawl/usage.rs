@@ -19,6 +19,17 @@ pub(super) fn now() -> Usage {
     }
 }
 
+/// Bytes of memory that the system could still give; nothing where it does not say.
+pub(super) fn available() -> Option<u64> {
+    let info = std::fs::read_to_string("/proc/meminfo").ok()?;
+    available_kib(&info).map(|kib| kib * 1024)
+}
+
+fn available_kib(info: &str) -> Option<u64> {
+    let line = info.lines().find(|line| line.starts_with("MemAvailable:"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
 /// utime + stime: fields 14 and 15, counted after the name in parentheses.
 fn cpu_ticks(stat: &str) -> Option<u64> {
     let (_, rest) = stat.rsplit_once(')')?;
@@ -42,6 +53,7 @@ mod tests {
         let stat = "1 (a ) name) S 0 1 1 0 -1 4194560 1 1 0 0 17 5 0 0 20 0 1 0 10 1 1 18446744073709551615";
         assert_eq!(cpu_ticks(stat), Some(22));
         assert_eq!(peak_kib("Name:\tx\nVmHWM:\t    1234 kB\n"), Some(1234));
+        assert_eq!(available_kib("MemFree: 7 kB\nMemAvailable:   42 kB\n"), Some(42));
         assert_eq!(cpu_ticks(""), None);
     }
 }

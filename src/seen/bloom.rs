@@ -4,12 +4,12 @@
 //! through `bitvec`.
 
 use std::io;
-use std::ops::Range;
 
 use bitvec::prelude::{BitSlice, Lsb0};
 
 use super::kernel::{self, Level};
-use super::lines::Lines;
+use super::lines::{Line, Lines};
+use super::part::Part;
 use super::sizing::{self, LINE_BITS, float};
 use crate::hash::Fingerprint;
 
@@ -38,13 +38,17 @@ impl Bloom {
     /// # Errors
     /// As [`Bloom::new`].
     pub fn lazy(capacity: u64, lines: u64) -> io::Result<Self> {
-        let hashes = sizing::hashes(capacity, lines);
-        Ok(Self {
-            lines: Lines::zeroed(lines)?,
+        Ok(Self::on(Lines::zeroed(lines)?, capacity))
+    }
+
+    /// An empty filter on lines of zeros.
+    pub(super) fn on(lines: Lines, capacity: u64) -> Self {
+        Self {
+            hashes: sizing::hashes(capacity, lines.as_slice().len() as u64),
+            lines,
             level: Level::best(),
-            hashes,
             ones: 0,
-        })
+        }
     }
 
     /// Tests and sets a batch in order: `new[i]` tells whether `keys[i]` lacked a bit. Keys beyond the length of `new` are left out.
@@ -73,14 +77,14 @@ impl Bloom {
 
     /// Size in cache lines.
     #[must_use]
-    pub fn lines(&self) -> u64 {
+    pub fn line_count(&self) -> u64 {
         self.lines.as_slice().len() as u64
     }
 
     /// Size in bits.
     #[must_use]
     pub fn bits(&self) -> u64 {
-        self.lines() * LINE_BITS
+        self.line_count() * LINE_BITS
     }
 
     /// Bits set: counted as they are set, so this costs nothing.
@@ -92,7 +96,7 @@ impl Bloom {
     /// The rate that follows from the present fill.
     #[must_use]
     pub fn predicted(&self) -> f64 {
-        sizing::rate_at_fill(self.hashes, float(self.ones) / float(self.bits()), self.lines())
+        sizing::rate_at_fill(self.hashes, float(self.ones) / float(self.bits()), self.line_count())
     }
 
     /// Bytes of memory held.
@@ -106,44 +110,58 @@ impl Bloom {
     pub fn as_bits(&self) -> &BitSlice<u64, Lsb0> {
         self.lines.bits()
     }
+}
 
-    /// Appends the words of `range` (counted in lines) to `out`, little-endian. Lines beyond the end are left out.
-    pub fn copy_lines(&self, range: Range<usize>, out: &mut Vec<u8>) {
-        let lines = self.lines.as_slice();
-        let words = lines
-            .get(range.start..range.end.min(lines.len()))
-            .unwrap_or_default()
-            .as_flattened();
-        let before = out.len();
-        out.resize(before + size_of_val(words), 0);
-        let (_, fresh) = out.split_at_mut(before);
-        for (bytes, word) in fresh.chunks_exact_mut(8).zip(words) {
-            bytes.copy_from_slice(&word.to_le_bytes());
-        }
+impl Part for Bloom {
+    fn insert_batch(&mut self, keys: &[Fingerprint], new: &mut [bool]) -> usize {
+        Self::insert_batch(self, keys, new);
+        keys.len()
     }
 
-    /// Puts back what [`Bloom::copy_lines`] copied; what stood there is overwritten.
-    ///
-    /// # Errors
-    /// If `bytes` is not as long as the range, or the range passes the end.
-    pub fn load_lines(&mut self, range: Range<usize>, bytes: &[u8]) -> io::Result<()> {
-        let Some(lines) = self.lines.as_mut_slice().get_mut(range) else {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "a chunk beyond the end of the filter",
-            ));
-        };
-        let words = lines.as_flattened_mut();
-        if bytes.len() != size_of_val(words) {
-            let what = format!("a chunk of {} bytes where {} belong", bytes.len(), size_of_val(words));
-            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+    fn contains_batch(&self, keys: &[Fingerprint], seen: &mut [bool]) {
+        Self::contains_batch(self, keys, seen);
+    }
+
+    fn absorb(&mut self, other: &[Line]) -> Result<(), &'static str> {
+        for (mine, theirs) in self.lines.as_mut_slice().iter_mut().zip(other) {
+            for (mine, theirs) in mine.iter_mut().zip(theirs) {
+                *mine |= theirs;
+            }
         }
-        for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
-            let loaded = u64::from_le_bytes(*bytes);
-            self.ones = self.ones + u64::from(loaded.count_ones()) - u64::from(word.count_ones());
-            *word = loaded;
-        }
+        self.recount();
         Ok(())
+    }
+
+    fn recount(&mut self) {
+        self.ones = self.lines.bits().count_ones() as u64;
+    }
+
+    fn lines(&self) -> &Lines {
+        &self.lines
+    }
+
+    fn lines_mut(&mut self) -> &mut Lines {
+        &mut self.lines
+    }
+
+    fn hashes(&self) -> u32 {
+        self.hashes
+    }
+
+    fn cells(&self) -> u64 {
+        self.bits()
+    }
+
+    fn used(&self) -> u64 {
+        self.ones
+    }
+
+    fn predicted(&self) -> f64 {
+        Self::predicted(self)
+    }
+
+    fn keys(&self) -> u64 {
+        sizing::keys_at_fill(self.hashes, float(self.ones) / float(self.bits()), self.line_count())
     }
 }
 
@@ -209,16 +227,17 @@ mod tests {
             .collect();
         bloom.insert_batch(&keys, &mut vec![false; keys.len()]);
         let end = bloom.lines.as_slice().len();
-        let mut copy = Bloom::new(10_000, bloom.lines()).unwrap();
+        let mut copy = Bloom::new(10_000, bloom.line_count()).unwrap();
         for range in [0..100, 100..end] {
             let mut bytes = Vec::new();
-            bloom.copy_lines(range.clone(), &mut bytes);
-            copy.load_lines(range.clone(), &bytes).unwrap();
-            copy.load_lines(range, &bytes).unwrap();
+            bloom.lines.copy(range.clone(), &mut bytes);
+            copy.lines.load(range.clone(), &bytes).unwrap();
+            copy.lines.load(range, &bytes).unwrap();
         }
+        copy.recount();
         assert_eq!(copy.as_bits(), bloom.as_bits());
         assert_eq!(copy.ones(), bloom.ones());
-        assert!(copy.load_lines(0..1, &[0; 63]).is_err());
-        assert!(copy.load_lines(end..end + 1, &[0; 64]).is_err());
+        assert!(copy.lines.load(0..1, &[0; 63]).is_err());
+        assert!(copy.lines.load(end..end + 1, &[0; 64]).is_err());
     }
 }

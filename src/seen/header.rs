@@ -65,9 +65,8 @@ impl Header {
         if sealed(bytes).is_none() {
             return Err(SnapshotError::Damaged("header"));
         }
-        let kinds = [Kind::Bloom, Kind::HashSet];
         let found = fields.u32();
-        let kind = kinds
+        let kind = Kind::ALL
             .into_iter()
             .find(|kind| layout(*kind) == found)
             .ok_or(SnapshotError::UnknownLayout("layout"))?;
@@ -111,6 +110,12 @@ fn layout(kind: Kind) -> u32 {
     match kind {
         Kind::Bloom => 1,
         Kind::HashSet => 2,
+        Kind::Classic => 3,
+        Kind::Scalable => 4,
+        Kind::Counting => 5,
+        Kind::Cuckoo => 6,
+        Kind::Quotient => 7,
+        Kind::Tags => 8,
     }
 }
 

@@ -176,7 +176,7 @@ fn pattern<const TWO: bool>(key: Fingerprint) -> Line {
 /// Starts to fetch a line from memory, into the second cache: more of them can be on their way than into the first, which
 /// holds one filling line in 16 buffers or fewer (measured: 1.3 times the inserts a second).
 #[inline(always)]
-fn prefetch(line: &Line) {
+pub(super) fn prefetch(line: &Line) {
     #[cfg(target_arch = "x86_64")]
     #[expect(unsafe_code, reason = "prefetch is declared unsafe")]
     // SAFETY: a prefetch changes nothing that a program can see, and the address is that of a live line.

@@ -1,4 +1,4 @@
-//! A Bloom filter that grows (`--seen bloom`, the default).
+//! A filter that grows: what every kind but the hash set has around its own structure.
 //!
 //! It is a chain of layers. A key is seen if any layer has it; a new key goes into the newest. A batch that would overfill
 //! the newest by more than a little is split, and the chain grows by itself in between. The chain is only a bridge: it costs a memory access for each layer. The owner makes one larger filter from the admission log in the background
@@ -7,10 +7,10 @@
 
 use std::io;
 
-use super::bloom::Bloom;
-use super::lines::Line;
+use super::lines::{Line, Lines};
+use super::part::{self, Part};
 use super::sample::Observer;
-use super::sizing::{self, MAX_FP, MIN_FP, float};
+use super::sizing::{LINE_BITS, LINE_BYTES, MAX_FP, MAX_LINES, MIN_FP, float};
 use super::snapshot::{CHUNK_BYTES, Sample, Shape};
 use super::{Account, Kind, SeenSet};
 use crate::hash::{Fingerprint, HashKey};
@@ -30,13 +30,18 @@ const RATE_STEPS: u64 = 1024;
 /// filters need not split a page's links.
 const OVERFILL_SHARE: u64 = 64;
 
+/// Each layer of a scalable filter has one half of the rate of the one before, the first one half of the whole (Almeida,
+/// Baquero, Preguiça, Hutchison: Scalable Bloom Filters, 2007): the sum never passes the target.
+const TIGHTENING: f64 = 0.5;
+
 struct Layer {
     capacity: u64,
-    bloom: Bloom,
+    part: Box<dyn Part>,
 }
 
 /// The chain, its exact sample and its account.
 pub struct Layered {
+    kind: Kind,
     key: HashKey,
     fp_target: f64,
     layers: Vec<Layer>,
@@ -48,17 +53,23 @@ pub struct Layered {
     /// The rate of the whole chain when `items` last passed a step, and the next step.
     rate: f64,
     next_step: u64,
+    /// The newest layer has no room for a key, whatever its capacity says.
+    jammed: bool,
+    /// The layers as they stood when a copy was begun, for kinds that move what they hold.
+    frozen: Option<Vec<Vec<u8>>>,
 }
 
 impl Layered {
     /// An empty filter for `capacity` keys at a false-positive rate of `fp`. Its memory is resident when this returns.
     ///
     /// # Errors
-    /// If `capacity` is 0 or too large for one filter, `fp` is outside [`MIN_FP`] to [`MAX_FP`], or the system gives no memory.
-    pub fn new(key: HashKey, capacity: u64, fp: f64) -> io::Result<Self> {
-        let lines = check_and_size(capacity, fp).map_err(|what| io::Error::new(io::ErrorKind::InvalidInput, what))?;
+    /// If `capacity` is 0 or too large for one filter, `fp` is outside [`MIN_FP`] to [`MAX_FP`], the kind has no layers, or the
+    /// system gives no memory.
+    pub fn new(kind: Kind, key: HashKey, capacity: u64, fp: f64) -> io::Result<Self> {
+        let lines =
+            check_and_size(kind, capacity, fp).map_err(|what| io::Error::new(io::ErrorKind::InvalidInput, what))?;
         Self::from_shape(&Shape {
-            kind: Kind::Bloom,
+            kind,
             key,
             fp_target: fp,
             layers: vec![(capacity, lines)],
@@ -78,12 +89,13 @@ impl Layered {
             .map(|&(capacity, lines)| {
                 Ok(Layer {
                     capacity,
-                    bloom: Bloom::new(capacity, lines)?,
+                    part: part::make(shape.kind, capacity, lines, true)?,
                 })
             })
             .collect::<io::Result<Vec<_>>>()?;
         let capacity = layers.iter().map(|layer| layer.capacity).fold(0, u64::saturating_add);
         Ok(Self {
+            kind: shape.kind,
             key: shape.key,
             fp_target: shape.fp_target,
             layers,
@@ -93,6 +105,8 @@ impl Layered {
             accounted: 0,
             rate: 0.0,
             next_step: 0,
+            jammed: false,
+            frozen: None,
         })
     }
 
@@ -101,7 +115,7 @@ impl Layered {
         1.0 - self
             .layers
             .iter()
-            .map(|layer| 1.0 - layer.bloom.predicted())
+            .map(|layer| 1.0 - layer.part.predicted())
             .product::<f64>()
     }
 
@@ -112,30 +126,35 @@ impl Layered {
             .fold(0, u64::saturating_add)
     }
 
-    /// Tests and sets in the filters alone.
-    fn set(&mut self, keys: &[Fingerprint], new: &mut [bool]) {
+    /// Asks all layers.
+    pub(super) fn contains_batch(&self, keys: &[Fingerprint], seen: &mut [bool]) {
+        for layer in &self.layers {
+            layer.part.contains_batch(keys, seen);
+        }
+    }
+
+    /// Tests and sets in the filters alone, and tells how many keys were taken: fewer if the newest has no room for one.
+    fn set(&mut self, keys: &[Fingerprint], new: &mut [bool]) -> usize {
         let Some((newest, older)) = self.layers.split_last_mut() else {
-            return;
+            return 0;
         };
         if older.is_empty() {
-            newest.bloom.insert_batch(keys, new);
-            return;
+            return newest.part.insert_batch(keys, new);
         }
         let mut seen = vec![false; keys.len()];
         for layer in older {
-            layer.bloom.contains_batch(keys, &mut seen);
+            layer.part.contains_batch(keys, &mut seen);
         }
-        let unseen: Vec<_> = keys
-            .iter()
-            .zip(&seen)
-            .filter(|(_, seen)| !**seen)
-            .map(|(key, _)| *key)
-            .collect();
+        let places = || seen.iter().enumerate().filter(|(_, seen)| !**seen).map(|(at, _)| at);
+        let unseen: Vec<_> = places().filter_map(|at| keys.get(at)).copied().collect();
         let mut fresh = vec![false; unseen.len()];
-        newest.bloom.insert_batch(&unseen, &mut fresh);
-        for ((new, _), fresh) in new.iter_mut().zip(seen).filter(|(_, seen)| !seen).zip(fresh) {
-            *new = fresh;
+        let taken = newest.part.insert_batch(&unseen, &mut fresh);
+        for (at, fresh) in places().zip(fresh) {
+            if let Some(new) = new.get_mut(at) {
+                *new = fresh;
+            }
         }
+        places().nth(taken).unwrap_or(keys.len())
     }
 
     /// Sets a batch in steps that do not overfill the newest layer, and hands each step with its answers to `after`.
@@ -159,9 +178,23 @@ impl Layered {
                 self.capacity().saturating_sub(self.items).max(least)
             };
             let step = usize::try_from(room).unwrap_or(usize::MAX).min(keys.len());
-            let (now, later) = keys.split_at(step);
-            let (answers, open) = new.split_at_mut(step);
-            self.set(now, answers);
+            let (now, _) = keys.split_at(step);
+            let (answers, _) = new.split_at_mut(step);
+            let mut taken = self.set(now, answers);
+            if taken < step {
+                self.jammed = true;
+            }
+            if taken < step && stuck {
+                // no room and no way to make any: what is not there is new, and the owner must stop
+                let mut seen = vec![false; step];
+                self.contains_batch(now, &mut seen);
+                for (answer, seen) in answers.iter_mut().zip(seen).skip(taken) {
+                    *answer = !seen;
+                }
+                taken = step;
+            }
+            let (now, later) = keys.split_at(taken);
+            let (answers, open) = new.split_at_mut(taken);
             after(self, now, answers);
             (keys, new) = (later, open);
         }
@@ -182,11 +215,23 @@ impl Layered {
         self.lost += float(unaccounted) * p / (1.0 - p);
     }
 
+    /// Capacity and lines of the layer that comes next.
+    fn next_layer(&self) -> Result<(u64, u64), &'static str> {
+        if self.layers.len() >= MAX_LAYERS {
+            return Err("it has all the layers it may have");
+        }
+        let newest = self.layers.last().map_or(1, |layer| layer.capacity);
+        let capacity = newest.saturating_mul(GROWTH);
+        let fp = self.fp_target * share(self.kind, self.layers.len());
+        let lines = part::lines_for(self.kind, capacity, fp).ok_or("the next layer would be too large")?;
+        Ok((capacity, lines))
+    }
+
     /// The layer and the lines in it that make up chunk `index`.
     fn chunk_at(&self, index: usize) -> Option<(usize, std::ops::Range<usize>)> {
         let mut first = 0;
         for (at, layer) in self.layers.iter().enumerate() {
-            let lines = usize::try_from(layer.bloom.lines()).ok()?;
+            let lines = layer.part.lines().as_slice().len();
             let chunks = lines.div_ceil(CHUNK_LINES);
             if index < first + chunks {
                 let start = (index - first) * CHUNK_LINES;
@@ -198,8 +243,8 @@ impl Layered {
     }
 }
 
-/// The size of a first layer, or why there can be none.
-pub(crate) fn check_and_size(capacity: u64, fp: f64) -> Result<u64, String> {
+/// The size of a first layer in lines, or why there can be none.
+pub(crate) fn check_and_size(kind: Kind, capacity: u64, fp: f64) -> Result<u64, String> {
     if !(MIN_FP..=MAX_FP).contains(&fp) {
         return Err(format!(
             "a false-positive rate of {fp} (from {MIN_FP} to {MAX_FP} is possible)"
@@ -208,12 +253,26 @@ pub(crate) fn check_and_size(capacity: u64, fp: f64) -> Result<u64, String> {
     if capacity == 0 {
         return Err("a capacity of 0 keys (at least 1)".to_owned());
     }
-    sizing::lines_for(capacity, fp).ok_or_else(|| {
+    part::lines_for(kind, capacity, fp * share(kind, 0)).ok_or_else(|| {
         format!(
             "a capacity of {capacity} keys at {fp}: more than one filter can hold ({} GiB)",
-            (sizing::MAX_LINES * sizing::LINE_BYTES) >> 30
+            (MAX_LINES * LINE_BYTES) >> 30
         )
     })
+}
+
+/// Cells set per key, and the rate when full, of a first layer of this size.
+pub(crate) fn when_full(kind: Kind, capacity: u64, lines: u64) -> (u32, f64) {
+    part::full(kind, capacity, lines)
+}
+
+/// A layer's share of the target rate.
+fn share(kind: Kind, layer: usize) -> f64 {
+    match (kind, layer) {
+        (Kind::Scalable, _) => (0..layer).fold(1.0 - TIGHTENING, |share, _| share * TIGHTENING),
+        (_, 0) => 1.0,
+        (_, layer) => (1..layer).fold(FIRST_BRIDGE_SHARE, |share, _| share / 2.0),
+    }
 }
 
 impl SeenSet for Layered {
@@ -227,20 +286,33 @@ impl SeenSet for Layered {
     }
 
     fn contains(&self, key: Fingerprint) -> bool {
-        self.layers.iter().any(|layer| layer.bloom.contains(key))
+        let mut seen = [false];
+        self.contains_batch(&[key], &mut seen);
+        seen == [true]
+    }
+
+    fn remove(&mut self, key: Fingerprint) -> bool {
+        let removed = self.layers.iter_mut().rev().any(|layer| layer.part.remove(key));
+        if removed {
+            self.items = self.items.saturating_sub(1);
+            self.observer.forget(key);
+            self.jammed = false;
+            self.next_step = 0;
+        }
+        removed
     }
 
     fn account(&self) -> Account {
-        let bits: u64 = self.layers.iter().map(|layer| layer.bloom.bits()).sum();
-        let ones: u64 = self.layers.iter().map(|layer| layer.bloom.ones()).sum();
+        let sum = |of: fn(&dyn Part) -> u64| self.layers.iter().map(|layer| of(layer.part.as_ref())).sum::<u64>();
+        let bits = sum(|part| part.lines().as_slice().len() as u64) * LINE_BITS;
         let (fp_observed, fp_observed_of) = self.observer.observed();
         Account {
-            kind: Kind::Bloom,
+            kind: self.kind,
             capacity: self.capacity(),
             items: self.items,
             bits,
-            hashes: self.layers.last().map_or(0, |layer| layer.bloom.hashes()),
-            fill: float(ones) / float(bits.max(1)),
+            hashes: self.layers.last().map_or(0, |layer| layer.part.hashes()),
+            fill: float(sum(|part| part.used())) / float(sum(|part| part.cells()).max(1)),
             fp_target: self.fp_target,
             fp_predicted: self.predicted(),
             fp_observed,
@@ -251,57 +323,84 @@ impl SeenSet for Layered {
     }
 
     fn is_full(&self) -> bool {
-        self.items >= self.capacity()
+        self.jammed || self.items >= self.capacity()
+    }
+
+    fn next_layer_bytes(&self) -> u64 {
+        self.next_layer().map_or(0, |(_, lines)| lines * LINE_BYTES)
     }
 
     fn add_layer(&mut self) -> io::Result<()> {
         let refused =
             |what: &str| io::Error::new(io::ErrorKind::InvalidInput, format!("the filter cannot grow: {what}"));
-        if self.layers.len() >= MAX_LAYERS {
-            return Err(refused("it has all the layers it may have"));
-        }
-        let capacity = self
-            .layers
-            .last()
-            .map_or(1, |layer| layer.capacity)
-            .saturating_mul(GROWTH);
-        let fp = (1..self.layers.len()).fold(self.fp_target * FIRST_BRIDGE_SHARE, |share, _| share / 2.0);
-        let lines = sizing::lines_for(capacity, fp).ok_or_else(|| refused("the next layer would be too large"))?;
+        let (capacity, lines) = self.next_layer().map_err(refused)?;
         // the pages of links must not wait until gigabytes are touched
         self.layers.push(Layer {
             capacity,
-            bloom: Bloom::lazy(capacity, lines)?,
+            part: part::make(self.kind, capacity, lines, false)?,
         });
         self.next_step = 0;
+        self.jammed = false;
         Ok(())
     }
 
     fn memory_bytes(&self) -> u64 {
-        self.layers.iter().map(|layer| layer.bloom.memory_bytes()).sum::<u64>() + self.observer.memory_bytes()
+        let layers = self
+            .layers
+            .iter()
+            .map(|layer| layer.part.lines().memory_bytes())
+            .sum::<u64>();
+        let frozen = self.frozen.iter().flatten().map(Vec::len).sum::<usize>() as u64;
+        layers + frozen + self.observer.memory_bytes()
     }
 
     fn chunks(&self) -> usize {
         self.shape().chunk_lengths().count()
     }
 
+    fn freeze(&mut self) {
+        if self.kind.moves() {
+            let copy = |layer: &Layer| {
+                let lines = layer.part.lines();
+                let mut bytes = Vec::new();
+                lines.copy(0..lines.as_slice().len(), &mut bytes);
+                bytes
+            };
+            self.frozen = Some(self.layers.iter().map(copy).collect());
+        }
+    }
+
+    fn thaw(&mut self) {
+        self.frozen = None;
+    }
+
     fn copy_chunk(&self, index: usize, out: &mut Vec<u8>) {
         out.clear();
-        if let Some((at, lines)) = self.chunk_at(index)
-            && let Some(layer) = self.layers.get(at)
-        {
-            layer.bloom.copy_lines(lines, out);
+        let Some((at, lines)) = self.chunk_at(index) else {
+            return;
+        };
+        match &self.frozen {
+            Some(layers) => {
+                let bytes = lines.start * size_of::<Line>()..lines.end * size_of::<Line>();
+                out.extend(layers.get(at).and_then(|layer| layer.get(bytes)).unwrap_or_default());
+            }
+            None => {
+                if let Some(layer) = self.layers.get(at) {
+                    layer.part.lines().copy(lines, out);
+                }
+            }
         }
     }
 
     fn shape(&self) -> Shape {
         Shape {
-            kind: Kind::Bloom,
+            kind: self.kind,
             key: self.key,
             fp_target: self.fp_target,
             layers: self
                 .layers
                 .iter()
-                .map(|layer| (layer.capacity, layer.bloom.lines()))
+                .map(|layer| (layer.capacity, layer.part.lines().as_slice().len() as u64))
                 .collect(),
             items: self.items,
         }
@@ -328,7 +427,7 @@ impl SeenSet for Layered {
             ));
         };
         self.next_step = 0;
-        layer.bloom.load_lines(lines, bytes)
+        layer.part.lines_mut().load(lines, bytes)
     }
 
     fn restore_sample(&mut self, sample: Sample) {
@@ -347,6 +446,36 @@ impl SeenSet for Layered {
     fn set_items(&mut self, items: u64) {
         self.items = items;
         self.next_step = 0;
+        for layer in &mut self.layers {
+            layer.part.recount();
+        }
+    }
+
+    fn absorb(&mut self, other: &dyn SeenSet) -> Result<(), String> {
+        let (mine, theirs) = (self.shape(), other.shape());
+        if let Some(what) = mine.differs(&theirs) {
+            return Err(what);
+        }
+        let mut index = 0;
+        let mut chunk = Vec::new();
+        for layer in &mut self.layers {
+            let count = layer.part.lines().as_slice().len();
+            let mut lines = Lines::zeroed(count as u64).map_err(|error| error.to_string())?;
+            for start in (0..count).step_by(CHUNK_LINES) {
+                other.copy_chunk(index, &mut chunk);
+                let range = start..(start + CHUNK_LINES).min(count);
+                lines.load(range, &chunk).map_err(|error| error.to_string())?;
+                index += 1;
+            }
+            layer
+                .part
+                .absorb(lines.as_slice())
+                .map_err(|why| format!("two filters of kind {} cannot be merged: {why}", self.kind.name()))?;
+        }
+        self.items = self.layers.iter().map(|layer| layer.part.keys()).sum();
+        self.observer = Observer::new(self.capacity());
+        self.lost = 0.0;
+        Ok(())
     }
 }
 
@@ -359,6 +488,7 @@ impl SeenSet for Layered {
 )]
 mod tests {
     use super::*;
+    use crate::seen::sizing;
     use crate::seen::testing::keys;
     use proptest::prelude::*;
     use std::collections::HashSet;
@@ -383,7 +513,7 @@ mod tests {
     fn share_seen(set: &Layered, absent: &[Fingerprint]) -> f64 {
         let mut none = vec![false; absent.len()];
         for layer in &set.layers {
-            layer.bloom.contains_batch(absent, &mut none);
+            layer.part.contains_batch(absent, &mut none);
         }
         float(none.iter().filter(|seen| **seen).count() as u64) / float(absent.len() as u64)
     }
@@ -393,7 +523,7 @@ mod tests {
         let mut measured = 0.0;
         for round in 0..filters {
             let base = round << 40;
-            let mut set = Layered::new(KEY, capacity, fp).unwrap();
+            let mut set = Layered::new(Kind::Bloom, KEY, capacity, fp).unwrap();
             let all = keys(base..base + capacity);
             let mut next = all.iter();
             // to capacity by its own count
@@ -434,7 +564,7 @@ mod tests {
     #[test]
     fn a_filter_for_ten_keys_stays_below_its_target() {
         for (capacity, fp) in [(1, 0.5), (10, 0.01), (10, 0.001), (100, 0.01)] {
-            let mut set = Layered::new(KEY, capacity, fp).unwrap();
+            let mut set = Layered::new(Kind::Bloom, KEY, capacity, fp).unwrap();
             offer(&mut set, &keys(0..capacity));
             let measured = share_seen(&set, &keys(1_000_000..1_200_000));
             assert!(measured <= fp * 1.1, "{capacity} at {fp}: {measured}");
@@ -444,7 +574,7 @@ mod tests {
 
     #[test]
     fn losses_are_observed_as_often_as_they_are_predicted() {
-        let mut set = Layered::new(KEY, 60_000, 0.05).unwrap();
+        let mut set = Layered::new(Kind::Bloom, KEY, 60_000, 0.05).unwrap();
         let all = keys(0..60_000);
         let new = offer(&mut set, &all);
         let lost = float(new.iter().filter(|new| !**new).count() as u64);
@@ -469,7 +599,7 @@ mod tests {
     #[test]
     fn growth_keeps_the_answers_and_the_rate() {
         for fp in [0.01, 0.001] {
-            let mut set = Layered::new(KEY, 20_000, fp).unwrap();
+            let mut set = Layered::new(Kind::Bloom, KEY, 20_000, fp).unwrap();
             // two layers: within 10 % of the target
             let all = keys(0..60_000);
             offer(&mut set, &all);
@@ -501,7 +631,7 @@ mod tests {
 
     #[test]
     fn a_batch_far_larger_than_the_filter_does_not_overfill_it() {
-        let mut set = Layered::new(KEY, 100, 0.01).unwrap();
+        let mut set = Layered::new(Kind::Bloom, KEY, 100, 0.01).unwrap();
         let mut new = Vec::new();
         let all = keys(0..10_000);
         set.insert_batch(&all, &mut new);
@@ -510,14 +640,14 @@ mod tests {
         assert!(account.fp_predicted < 0.013, "{}", account.fp_predicted);
         assert!(all.iter().all(|key| set.contains(*key)));
         // and so does a replay
-        let mut again = Layered::new(KEY, 100, 0.01).unwrap();
+        let mut again = Layered::new(Kind::Bloom, KEY, 100, 0.01).unwrap();
         again.replay(&all);
         assert_eq!(again.account().layers, 7);
     }
 
     #[test]
     fn a_filter_that_cannot_grow_goes_on() {
-        let mut set = Layered::new(KEY, 1, 0.01).unwrap();
+        let mut set = Layered::new(Kind::Bloom, KEY, 1, 0.01).unwrap();
         let all = keys(0..300_000);
         set.insert_batch(&all, &mut Vec::new());
         let account = set.account();
@@ -529,7 +659,7 @@ mod tests {
 
     #[test]
     fn it_grows_up_to_its_bound_and_no_further() {
-        let mut set = Layered::new(KEY, 10, 0.01).unwrap();
+        let mut set = Layered::new(Kind::Bloom, KEY, 10, 0.01).unwrap();
         for _ in 1..MAX_LAYERS {
             set.add_layer().unwrap();
         }
@@ -550,7 +680,7 @@ mod tests {
             (10, -1.0),
             (1 << 50, 0.001),
         ] {
-            let refused = Layered::new(KEY, capacity, fp).err().unwrap();
+            let refused = Layered::new(Kind::Bloom, KEY, capacity, fp).err().unwrap();
             assert_eq!(refused.kind(), io::ErrorKind::InvalidInput, "{capacity} {fp}");
         }
         let shape = |layers: Vec<(u64, u64)>| Shape {
@@ -577,7 +707,7 @@ mod tests {
 
     #[test]
     fn a_larger_filter_made_from_the_log_takes_the_place_of_a_chain() {
-        let mut chain = Layered::new(KEY, 5_000, 0.01).unwrap();
+        let mut chain = Layered::new(Kind::Bloom, KEY, 5_000, 0.01).unwrap();
         let all = keys(0..30_000);
         let new = offer(&mut chain, &all);
         let log: Vec<_> = all
@@ -588,7 +718,7 @@ mod tests {
             .collect();
         let before = chain.account();
 
-        let mut one = Layered::new(KEY, 60_000, 0.01).unwrap();
+        let mut one = Layered::new(Kind::Bloom, KEY, 60_000, 0.01).unwrap();
         for keys in log.chunks(1000) {
             one.replay(keys);
         }
@@ -608,7 +738,7 @@ mod tests {
     #[test]
     fn a_replay_counts_keys_but_sees_no_losses() {
         let log = keys(0..10_000);
-        let mut set = Layered::new(KEY, 10_000, 0.3).unwrap();
+        let mut set = Layered::new(Kind::Bloom, KEY, 10_000, 0.3).unwrap();
         set.replay(&log);
         set.set_items(0);
         set.replay(&log);
@@ -647,7 +777,7 @@ mod tests {
         let victim = b"http://victim.example/";
         let known = HashKey([1; 16]);
         let hides = |key: HashKey, urls: &[String]| {
-            let mut set = Layered::new(key, 1_000, 0.01).unwrap();
+            let mut set = Layered::new(Kind::Bloom, key, 1_000, 0.01).unwrap();
             let prints: Vec<_> = urls.iter().map(|url| key.fingerprint(url.as_bytes())).collect();
             set.insert_batch(&prints, &mut Vec::new());
             set.contains(key.fingerprint(victim))
@@ -667,7 +797,7 @@ mod tests {
             picks in proptest::collection::vec(0_u64..3_000, 0..4_000),
             capacity in 1_u64..2_000,
         ) {
-            let mut set = Layered::new(KEY, capacity, 0.001).unwrap();
+            let mut set = Layered::new(Kind::Bloom, KEY, capacity, 0.001).unwrap();
             let pool = keys(0..3_000);
             let asked: Vec<_> = picks.iter().map(|pick| pool[*pick as usize]).collect();
             let new = offer(&mut set, &asked);

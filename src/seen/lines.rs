@@ -3,6 +3,7 @@
 //! A random access into 1.2 GB of 4 KiB pages misses the page tables too: huge pages make batches 1.5 times faster.
 
 use std::io;
+use std::ops::Range;
 
 use bitvec::prelude::{BitSlice, Lsb0};
 use memmap2::{MmapMut, MmapOptions};
@@ -75,6 +76,40 @@ impl Lines {
     pub(super) fn as_mut_slice(&mut self) -> &mut [Line] {
         // SAFETY: as in `as_slice`; the borrow of `self` is exclusive.
         unsafe { std::slice::from_raw_parts_mut(self.map.as_mut_ptr().add(self.start).cast::<Line>(), self.count) }
+    }
+
+    /// Appends the words of `range` (counted in lines) to `out`, little-endian. Lines beyond the end are left out.
+    pub(super) fn copy(&self, range: Range<usize>, out: &mut Vec<u8>) {
+        let lines = self.as_slice();
+        let words = lines
+            .get(range.start..range.end.min(lines.len()))
+            .unwrap_or_default()
+            .as_flattened();
+        let before = out.len();
+        out.resize(before + size_of_val(words), 0);
+        let (_, fresh) = out.split_at_mut(before);
+        for (bytes, word) in fresh.chunks_exact_mut(8).zip(words) {
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
+    }
+
+    /// Puts back what [`Lines::copy`] copied; what stood there is overwritten.
+    pub(super) fn load(&mut self, range: Range<usize>, bytes: &[u8]) -> io::Result<()> {
+        let Some(lines) = self.as_mut_slice().get_mut(range) else {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "a chunk beyond the end of the filter",
+            ));
+        };
+        let words = lines.as_flattened_mut();
+        if bytes.len() != size_of_val(words) {
+            let what = format!("a chunk of {} bytes where {} belong", bytes.len(), size_of_val(words));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
+        for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
+            *word = u64::from_le_bytes(*bytes);
+        }
+        Ok(())
     }
 
     /// The same memory as bits: bit `i` of word `w` is bit `64 w + i`.

@@ -5,14 +5,21 @@
 //! count of items is the position in the log.
 
 pub mod bloom;
-pub mod exact;
+mod classic;
+mod counting;
+mod cuckoo;
+pub mod hashset;
 mod header;
 mod kernel;
 pub mod layers;
 mod lines;
+mod packed;
+mod part;
+mod quotient;
 pub mod sample;
 pub mod sizing;
 pub mod snapshot;
+mod tags;
 
 use std::io;
 
@@ -24,11 +31,73 @@ use crate::hash::{Fingerprint, HashKey};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// One cache line a key, 8 words of one bit each.
+    /// A Bloom filter of one cache line a key: 8 words, one bit in each.
     #[default]
     Bloom,
+    /// The textbook's Bloom filter, to compare.
+    Classic,
+    /// A chain of ever tighter Bloom filters that is never made anew.
+    Scalable,
+    /// The textbook's filter with counters of 4 bits: it can forget.
+    Counting,
+    /// Fingerprints of a few bits in one of two buckets: it can forget.
+    Cuckoo,
+    /// A table of remainders: it can forget, and merges exactly.
+    Quotient,
+    /// A table of 32-bit tags, nearly exact: it can forget.
+    Tags,
     /// A plain exact set in memory, to compare.
     HashSet,
+}
+
+impl Kind {
+    /// All kinds, in the order in which they are explained.
+    pub const ALL: [Self; 8] = [
+        Self::Bloom,
+        Self::Classic,
+        Self::Scalable,
+        Self::Counting,
+        Self::Cuckoo,
+        Self::Quotient,
+        Self::Tags,
+        Self::HashSet,
+    ];
+
+    /// The word that a user writes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bloom => "bloom",
+            Self::Classic => "classic",
+            Self::Scalable => "scalable",
+            Self::Counting => "counting",
+            Self::Cuckoo => "cuckoo",
+            Self::Quotient => "quotient",
+            Self::Tags => "tags",
+            Self::HashSet => "hashset",
+        }
+    }
+
+    /// Can it forget a single key? Where bits are shared between keys it cannot.
+    #[must_use]
+    pub fn forgets(self) -> bool {
+        match self {
+            Self::Bloom | Self::Classic | Self::Scalable => false,
+            Self::Counting | Self::Cuckoo | Self::Quotient | Self::Tags | Self::HashSet => true,
+        }
+    }
+
+    /// Does an insert move or count up what is there already? Then a copy must be of one moment, not made while keys come in.
+    #[must_use]
+    pub fn moves(self) -> bool {
+        matches!(self, Self::Counting | Self::Cuckoo | Self::Quotient)
+    }
+
+    /// Is one larger filter made from the admission log after it grew?
+    #[must_use]
+    pub fn is_rebuilt(self) -> bool {
+        !matches!(self, Self::Scalable | Self::HashSet)
+    }
 }
 
 /// The filter's account, as the report shows it.
@@ -67,6 +136,9 @@ pub trait SeenSet: Send {
     fn insert_batch(&mut self, keys: &[Fingerprint], new: &mut Vec<bool>);
     /// Asks without setting.
     fn contains(&self, key: Fingerprint) -> bool;
+    /// Takes out a key that was answered "new" for. False if it is not there or the kind cannot ([`Kind::forgets`]). A key
+    /// that was never put in must not be handed in: if the set calls it seen, another key goes with it.
+    fn remove(&mut self, key: Fingerprint) -> bool;
     /// The account now.
     fn account(&self) -> Account;
     /// Does the next key pass the capacity? Then the owner grows the set before it goes on, and makes a larger one. (A set
@@ -77,10 +149,17 @@ pub trait SeenSet: Send {
     /// # Errors
     /// If the set cannot grow further or the system gives no memory. The set goes on as it is, at a rising rate.
     fn add_layer(&mut self) -> io::Result<()>;
+    /// Bytes that [`SeenSet::add_layer`] will take; 0 if that is no layer, or there can be none.
+    fn next_layer_bytes(&self) -> u64;
     /// Bytes of memory held.
     fn memory_bytes(&self) -> u64;
     /// Number of chunks of a snapshot as the set stands now. Chunks keep their number and place while the set grows.
     fn chunks(&self) -> usize;
+    /// Begins a copy: what [`SeenSet::copy_chunk`] gives until [`SeenSet::thaw`] is of now, for kinds that move what they hold
+    /// ([`Kind::moves`]; their memory is doubled until then). The others go on changing under the copy.
+    fn freeze(&mut self);
+    /// Ends a copy.
+    fn thaw(&mut self);
     /// Copies chunk `index` (at most [`snapshot::CHUNK_BYTES`]; nothing if there is none) into `out` (cleared first).
     fn copy_chunk(&self, index: usize, out: &mut Vec<u8>);
     /// What a snapshot's header says of this set, enough to make an empty one of the same shape.
@@ -97,8 +176,13 @@ pub trait SeenSet: Send {
     /// Sets keys of the admission log again. Each counts as an item, whether its bits were there already or not, and none
     /// as an observation.
     fn replay(&mut self, keys: &[Fingerprint]);
-    /// Sets the count of items: the position in the log from which a replay begins.
+    /// Sets the count of items, after the chunks were loaded and before a replay.
     fn set_items(&mut self, items: u64);
+    /// Takes in all keys of a set of the same kind, shape and key: then this is the union. The sample begins anew.
+    ///
+    /// # Errors
+    /// What differs, or why the kind cannot.
+    fn absorb(&mut self, other: &dyn SeenSet) -> Result<(), String>;
 }
 
 /// An empty set of this kind for `capacity` keys at a false-positive rate of `fp` (both mean nothing to an exact set).
@@ -107,9 +191,18 @@ pub trait SeenSet: Send {
 /// If the sizes are out of range (the text says which and what is possible), or the system gives no memory.
 pub fn make(kind: Kind, key: HashKey, capacity: u64, fp: f64) -> io::Result<Box<dyn SeenSet>> {
     Ok(match kind {
-        Kind::Bloom => Box::new(layers::Layered::new(key, capacity, fp)?),
-        Kind::HashSet => Box::new(exact::ExactSet::new(key)),
+        Kind::HashSet => Box::new(hashset::ExactSet::new(key)),
+        kind => Box::new(layers::Layered::new(kind, key, capacity, fp)?),
     })
+}
+
+/// Bytes that [`make`] takes for the filter; 0 for a set that has no size of its own, or cannot be made.
+#[must_use]
+pub fn first_bytes(kind: Kind, capacity: u64, fp: f64) -> u64 {
+    match kind {
+        Kind::HashSet => 0,
+        kind => layers::check_and_size(kind, capacity, fp).map_or(0, |lines| lines * sizing::LINE_BYTES),
+    }
 }
 
 /// An empty set of this shape, ready for [`SeenSet::load_chunk`].
@@ -119,10 +212,13 @@ pub fn make(kind: Kind, key: HashKey, capacity: u64, fp: f64) -> io::Result<Box<
 pub fn from_shape(shape: &snapshot::Shape) -> io::Result<Box<dyn SeenSet>> {
     shape.check()?;
     Ok(match shape.kind {
-        Kind::Bloom => Box::new(layers::Layered::from_shape(shape)?),
-        Kind::HashSet => Box::new(exact::ExactSet::new(shape.key)),
+        Kind::HashSet => Box::new(hashset::ExactSet::new(shape.key)),
+        _ => Box::new(layers::Layered::from_shape(shape)?),
     })
 }
+
+#[cfg(test)]
+mod tests;
 
 #[cfg(test)]
 pub(crate) mod testing {

@@ -81,6 +81,14 @@ impl Observer {
         }
     }
 
+    /// Takes out a key that the filter forgot: it may come again as a new one.
+    pub(super) fn forget(&mut self, key: Fingerprint) {
+        if let Ok(place) = self.keys.find_entry(key.high, |other| *other == key) {
+            place.remove();
+            self.wrong.retain(|other| *other != key);
+        }
+    }
+
     /// The rate observed, and over how many keys.
     pub(super) fn observed(&self) -> (f64, u64) {
         let (wrong, asked) = (self.wrong.len() as u64, self.keys.len() as u64);

@@ -111,15 +111,21 @@ pub fn rate(hashes: u32, items: u64, lines: u64) -> f64 {
 
 /// The rate that follows from the share of bits set: the fill gives the number of keys, the keys give the rate.
 #[must_use]
+pub fn rate_at_fill(hashes: u32, fill: f64, lines: u64) -> f64 {
+    rate(hashes, keys_at_fill(hashes, fill, lines), lines)
+}
+
+/// The number of keys that sets so large a share of the bits.
+#[must_use]
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "a count of keys, never negative; a full filter saturates"
 )]
-pub fn rate_at_fill(hashes: u32, fill: f64, lines: u64) -> f64 {
+pub fn keys_at_fill(hashes: u32, fill: f64, lines: u64) -> u64 {
     let hit = if hashes == 16 { 1.0 - MISS * MISS } else { 1.0 - MISS };
     let keys = (-fill).ln_1p() / (-hit / float(lines.max(1))).ln_1p();
-    rate(hashes, keys.round() as u64, lines)
+    keys.round() as u64
 }
 
 /// The chance that a key meets only set bits in a line that holds `keys` keys.

@@ -9,7 +9,8 @@
 //!
 //! ```text
 //! header, 4096 bytes
-//!     0  "SEENSNAP"          8  version u32 = 1       12  layout u32: 1 lines of 8 x 64 bits, 2 list of fingerprints
+//!     0  "SEENSNAP"          8  version u32 = 1       12  layout u32: 1 bloom, 2 hashset (a list of fingerprints),
+//!                                                         3 classic, 4 scalable, 5 counting, 6 cuckoo, 7 quotient, 8 tags
 //!    16  hash u32: 1 = SipHash-1-3-128               20  version of the rules of identity u32
 //!    24  key, 16 bytes      40  key check u64 (high half of the fingerprint of KEY_CHECK)
 //!    48  target rate f64    56  items u64            64  log start P u64
@@ -100,15 +101,40 @@ impl Shape {
         Ok(())
     }
 
+    /// In what another shape differs from this one, or nothing: two sets of one shape can be merged.
+    #[must_use]
+    pub fn differs(&self, other: &Self) -> Option<String> {
+        let sizes = |shape: &Self| {
+            let layers = shape.layers.iter();
+            let layers: Vec<_> = layers
+                .map(|(keys, lines)| format!("{lines} lines for {keys} keys"))
+                .collect();
+            layers.join(" and ")
+        };
+        if self.kind != other.kind {
+            Some(format!(
+                "the kinds differ: {} and {}",
+                self.kind.name(),
+                other.kind.name()
+            ))
+        } else if self.key != other.key {
+            Some("the keys differ: they are of two jobs, whose hashes of one URL have nothing in common".to_owned())
+        } else if self.layers != other.layers {
+            Some(format!("the sizes differ: {}; {}", sizes(self), sizes(other)))
+        } else {
+            None
+        }
+    }
+
     /// The lengths of a snapshot's chunks, in bytes.
     pub fn chunk_lengths(&self) -> impl Iterator<Item = usize> + use<> {
         let parts: Vec<u64> = match self.kind {
-            Kind::Bloom => self
+            Kind::HashSet => vec![self.items.saturating_mul(Fingerprint::BYTES as u64)],
+            _ => self
                 .layers
                 .iter()
                 .map(|(_, lines)| lines.saturating_mul(LINE_BYTES))
                 .collect(),
-            Kind::HashSet => vec![self.items.saturating_mul(Fingerprint::BYTES as u64)],
         };
         parts.into_iter().flat_map(|bytes| {
             let rest = usize::try_from(bytes % CHUNK_BYTES as u64).unwrap_or(0);

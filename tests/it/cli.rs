@@ -405,5 +405,8 @@ fn completions_and_sizes_are_printed() {
         .assert(2, &["--items"]);
     place
         .run(&["filter", "size", "--items", "1", "--fp", "0.01", "--kind", "x"])
-        .assert(2, &["expected classic, bloom or hashset"]);
+        .assert(
+            2,
+            &["expected bloom, classic, scalable, counting, cuckoo, quotient, tags or hashset"],
+        );
 }

@@ -542,6 +542,11 @@ fn plan(dice: &mut Dice, seeds: &[&str]) -> Plan {
     }
 }
 
+fn in_turn(number: u64) -> Kind {
+    let kinds = Kind::ALL.len() as u64;
+    Kind::ALL[usize::try_from(number % kinds).unwrap()]
+}
+
 struct Run {
     outcome: Option<Outcome>,
     end: Time,
@@ -741,6 +746,12 @@ fn play(schedule: u64) -> usize {
     loop {
         let mut plan = plan(&mut dice.clone(), &["http://h0.test/p0"]);
         (plan.concurrency, plan.seen_size, plan.checkpoint_every) = (concurrency, seen_size, every);
+        // every other schedule the default, the others each kind in turn
+        plan.seen = if schedule % 2 == 0 {
+            Kind::Bloom
+        } else {
+            in_turn(schedule / 2)
+        };
         plan.shard.per_host = per_host;
         plan.shard.patience.delay_factor = f64::from(web.factor);
         plan.shard.per_address = web.per_address;

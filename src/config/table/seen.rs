@@ -10,7 +10,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "seen",
         shape: Shape::Text,
         name: "KIND",
-        help: "What remembers URLs: bloom, or hashset (exact, to compare)",
+        help: "What remembers URLs: bloom, classic, scalable, counting, cuckoo, quotient, tags, hashset",
         read: |c, v| put(&mut c.seen, word(one(v))),
         show: |c| vec![show_word(c.seen)],
         ..BLANK

@@ -62,6 +62,24 @@ impl SeenSet for ExactSet {
             .is_some()
     }
 
+    /// The last key takes its place in the order.
+    fn remove(&mut self, key: Fingerprint) -> bool {
+        let Self { keys, places, .. } = self;
+        let at = |place: usize| keys.get(place).copied().unwrap_or_default();
+        let Ok(found) = places.find_entry(key.high, |place| at(*place) == key) else {
+            return false;
+        };
+        let (place, _) = found.remove();
+        let last = keys.len() - 1;
+        if place != last
+            && let Some(moved) = places.find_mut(at(last).high, |place| *place == last)
+        {
+            *moved = place;
+        }
+        keys.swap_remove(place);
+        true
+    }
+
     fn account(&self) -> Account {
         let items = self.keys.len() as u64;
         Account {
@@ -88,6 +106,10 @@ impl SeenSet for ExactSet {
         Ok(())
     }
 
+    fn next_layer_bytes(&self) -> u64 {
+        0
+    }
+
     fn memory_bytes(&self) -> u64 {
         (self.keys.capacity() * Fingerprint::BYTES + self.places.allocation_size()) as u64
     }
@@ -95,6 +117,10 @@ impl SeenSet for ExactSet {
     fn chunks(&self) -> usize {
         self.keys.len().div_ceil(CHUNK_KEYS)
     }
+
+    fn freeze(&mut self) {}
+
+    fn thaw(&mut self) {}
 
     fn copy_chunk(&self, index: usize, out: &mut Vec<u8>) {
         out.clear();
@@ -139,6 +165,18 @@ impl SeenSet for ExactSet {
     }
 
     fn set_items(&mut self, _items: u64) {}
+
+    fn absorb(&mut self, other: &dyn SeenSet) -> Result<(), String> {
+        if let Some(what) = self.shape().differs(&other.shape()) {
+            return Err(what);
+        }
+        let mut chunk = Vec::new();
+        for index in 0..other.chunks() {
+            other.copy_chunk(index, &mut chunk);
+            self.load_chunk(index, &chunk).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
