@@ -407,6 +407,6 @@ fn completions_and_sizes_are_printed() {
         .run(&["filter", "size", "--items", "1", "--fp", "0.01", "--kind", "x"])
         .assert(
             2,
-            &["expected bloom, classic, scalable, counting, cuckoo, quotient, tags or hashset"],
+            &["expected one of bloom, classic, scalable, counting, cuckoo, quotient, tags, "],
         );
 }

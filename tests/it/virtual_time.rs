@@ -747,7 +747,7 @@ fn play(schedule: u64) -> usize {
         let mut plan = plan(&mut dice.clone(), &["http://h0.test/p0"]);
         (plan.concurrency, plan.seen_size, plan.checkpoint_every) = (concurrency, seen_size, every);
         // every other schedule the default, the others each kind in turn
-        plan.seen = if schedule % 2 == 0 {
+        plan.seen = if schedule.is_multiple_of(2) {
             Kind::Bloom
         } else {
             in_turn(schedule / 2)
