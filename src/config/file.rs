@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::load::{Given, Layer, Origin};
 use super::setting::{Setting, Shape};
-use super::table::{setting, settings};
+use super::table::{IDENTITY, setting, settings};
 use super::{hosts, overrides};
 use crate::extract::fields::Field;
 use crate::fetch::http::Auth;
@@ -100,6 +100,8 @@ impl Reader<'_> {
                 self.overrides(at, value);
             } else if name == "host" {
                 self.host_rules(at, value);
+            } else if name == "identity" {
+                self.identity(table, at, value);
             } else if let Some(setting) = setting(name) {
                 self.setting(setting, value);
             } else if value.get_ref().is_table() {
@@ -110,6 +112,27 @@ impl Reader<'_> {
             } else {
                 let known = settings().map(|setting| setting.key.to_owned());
                 self.problem(at, &format!("unknown key {name:?}{}", hint(nearest(name, known))));
+            }
+        }
+    }
+
+    /// `[identity]`: another way to write the settings of what counts as one page, which stand at the top otherwise.
+    fn identity(&mut self, around: &DeTable<'_>, at: usize, value: &Spanned<DeValue<'_>>) {
+        let Some(section) = value.get_ref().as_table() else {
+            return self.problem(at, "identity: expected a section [identity]");
+        };
+        for (key, value) in section {
+            let (at, name) = (key.span().start, key.get_ref().as_ref());
+            let Some(setting) = IDENTITY.iter().find(|setting| setting.key == name) else {
+                let known = IDENTITY.iter().map(|setting| setting.key.to_owned());
+                let near = hint(nearest(name, known));
+                self.problem(at, &format!("unknown key \"identity.{name}\"{near}"));
+                continue;
+            };
+            if around.iter().any(|(other, _)| other.get_ref() == name) {
+                self.problem(at, &format!("identity.{name}: stands at the top too; say it once"));
+            } else {
+                self.setting(setting, value);
             }
         }
     }
@@ -374,6 +397,27 @@ mod tests {
         assert_eq!(
             problems("[politeness]\ndelay = 1"),
             ["c.toml:1: unknown section [politeness]: settings stand at the top, in no section"]
+        );
+    }
+
+    #[test]
+    fn the_section_of_identity_is_another_way_to_write_its_settings() {
+        let read = |text: &str| parse(Path::new("c.toml"), text);
+        let parsed = read("delay = 1\n[identity]\nsort_query = true\ndrop_params = [\"ref\"]\n");
+        assert_eq!(parsed.problems, Vec::<String>::new());
+        assert_eq!(parsed.layer.get("sort_query").unwrap().values, ["yes"]);
+        assert_eq!(parsed.layer.get("drop_params").unwrap().values, ["ref"]);
+        assert_eq!(
+            problems("fold_www = true\n[identity]\nfold_www = false\nsort_qery = true\ndelay = 1\n"),
+            [
+                "c.toml:3: identity.fold_www: stands at the top too; say it once",
+                "c.toml:4: unknown key \"identity.sort_qery\"; did you mean sort_query?",
+                "c.toml:5: unknown key \"identity.delay\"",
+            ]
+        );
+        assert_eq!(
+            problems("identity = 1"),
+            ["c.toml:1: identity: expected a section [identity]"]
         );
     }
 

@@ -25,6 +25,9 @@ pub const MAX_RATE: f64 = 1_000_000.0;
 /// Most `-v`: beyond it there is nothing more to say.
 pub const MAX_VERBOSE: u8 = 3;
 
+/// The settings that `[identity]` may hold.
+pub(super) static IDENTITY: &[Setting] = identity::SETTINGS;
+
 /// Every setting in the order of the help.
 pub fn settings() -> impl Iterator<Item = &'static Setting> {
     GROUPS.iter().flat_map(|group| group.settings)

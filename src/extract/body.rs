@@ -83,8 +83,14 @@ impl Body {
         match self {
             Self::Html => html::links(decoded, html::Syntax::Html, links),
             Self::Xml => html::links(decoded, html::Syntax::Xml, links),
-            Self::Css => links.push_css(Cow::Borrowed(decoded), css::Place::Sheet),
-            Self::Script => links.push_script(Cow::Borrowed(decoded)),
+            Self::Css => {
+                links.push_css(Cow::Borrowed(decoded), css::Place::Sheet);
+                source_map(decoded, links);
+            }
+            Self::Script => {
+                links.push_script(Cow::Borrowed(decoded));
+                source_map(decoded, links);
+            }
             Self::Json => json::scan(decoded, json::Use::Data, &mut |kind, url| links.push(kind, url)),
             Self::Playlist => playlist::scan(decoded, |url| links.push(requisite, url.into())),
             Self::Dash => dash::scan(decoded, |url| links.push(requisite, url.into())),
@@ -94,6 +100,13 @@ impl Body {
             }
             Self::Feed | Self::Manifest | Self::Pdf => {}
         }
+    }
+}
+
+/// The source map that a file names, if guesses are wanted.
+fn source_map<'a>(text: &'a str, links: &mut Links<'a>) {
+    if let Some(url) = script::source_map(text).filter(|_| links.speculative) {
+        links.push(super::LinkKind::Speculative, Cow::Borrowed(url));
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a DASH presentation plays (`mpd`, ISO/IEC 23009-1): base addresses, segments that are named one by one, and
-//! templates that have nothing to fill in. Holds `quick-xml`.
+//! those that a template names, where the presentation says how many there are. Holds `quick-xml`.
+
+mod template;
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -8,6 +10,7 @@ use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
 use crate::url::{MAX_URL_BYTES, whatwg_href};
+use template::{MAX_SEGMENTS, Representation, Template, seconds};
 
 /// The type of a presentation.
 pub(super) const TYPE: &str = "application/dash+xml";
@@ -34,6 +37,89 @@ struct Open {
     base: Rc<str>,
     /// It has had its own base: of several, which are alternatives, the first counts.
     own: bool,
+    /// The template that holds inside it.
+    template: Option<Rc<Template>>,
+    /// Seconds of the period it stands in, as far as they are known.
+    period_s: Option<f64>,
+    /// What it represents, if it does.
+    of: Option<Representation>,
+}
+
+impl Open {
+    /// Inside `around`, before its own attributes are read.
+    fn inside(around: Option<&Open>) -> Self {
+        Self {
+            base: around.map_or_else(|| Rc::from(""), |around| Rc::clone(&around.base)),
+            own: false,
+            template: around.and_then(|around| around.template.clone()),
+            period_s: around.and_then(|around| around.period_s),
+            of: None,
+        }
+    }
+
+    /// What a start tag says of itself and of what it stands in.
+    fn read(&mut self, tag: &BytesStart<'_>) {
+        match local(tag) {
+            "MPD" => self.period_s = value_of(tag, "mediaPresentationDuration").and_then(|text| seconds(&text)),
+            "Period" => {
+                let own = value_of(tag, "duration").and_then(|text| seconds(&text));
+                self.period_s = own.or(self.period_s);
+            }
+            "Representation" => {
+                self.of = Some(Representation {
+                    id: value_of(tag, "id").unwrap_or_default(),
+                    bandwidth: value_of(tag, "bandwidth").unwrap_or_default(),
+                });
+            }
+            _ => {}
+        }
+    }
+
+    /// It is over: what its template names is found.
+    fn close(&self, room: &mut usize, found: &mut impl FnMut(String)) {
+        if let (Some(template), Some(of)) = (&self.template, &self.of) {
+            template.fill(of, self.period_s, room, |url| found(joined(&self.base, &url)));
+        }
+    }
+}
+
+/// Takes in a template, or a segment of its timeline, into the element that it stands in.
+fn note_template(tag: &BytesStart<'_>, open: &mut [Open]) {
+    let depth = match local(tag) {
+        "SegmentTemplate" => 1,
+        // the timeline stands in the template, whose own element is open too
+        "SegmentTimeline" => 2,
+        "S" => 3,
+        _ => return,
+    };
+    let Some(around) = open.len().checked_sub(depth).and_then(|at| open.get_mut(at)) else {
+        return;
+    };
+    let mut template = around.template.as_deref().cloned().unwrap_or_default();
+    match depth {
+        1 => {
+            for attribute in tag.attributes().with_checks(false).flatten() {
+                let value = attribute.normalized_value(quick_xml::XmlVersion::Implicit1_0);
+                template.set(attribute.key.as_ref(), &value.unwrap_or_default());
+            }
+        }
+        2 => template.begin_timeline(),
+        _ => {
+            let number = |name: &str| value_of(tag, name).and_then(|text| text.trim().parse::<i64>().ok());
+            let length = number("d").and_then(|length| u64::try_from(length).ok());
+            let start = number("t").and_then(|start| u64::try_from(start).ok());
+            template.segment(start, length.unwrap_or(0), number("r").unwrap_or(0));
+        }
+    }
+    around.template = Some(Rc::new(template));
+}
+
+fn value_of(tag: &BytesStart<'_>, name: &str) -> Option<String> {
+    let mut attributes = tag.attributes();
+    let mut attributes = attributes.with_checks(false).flatten();
+    let attribute = attributes.find(|attribute| attribute.key.as_ref() == name)?;
+    let value = attribute.normalized_value(quick_xml::XmlVersion::Implicit1_0).ok()?;
+    Some(value.into_owned())
 }
 
 /// Calls `found` with each address, put together with the bases above it. What is broken ends the reading.
@@ -43,22 +129,26 @@ pub(super) fn scan(text: &str, mut found: impl FnMut(String)) {
     let mut open: Vec<Open> = Vec::new();
     // the text of a BaseURL or Location that is open
     let mut reading: Option<String> = None;
+    let mut room = MAX_SEGMENTS;
     loop {
         match reader.read_event() {
             Ok(Event::Start(tag)) => {
-                let base = open
-                    .last()
-                    .map_or_else(|| Rc::from(""), |around| Rc::clone(&around.base));
-                segments(&tag, &base, &mut found);
+                note_template(&tag, &mut open);
+                let mut inside = Open::inside(open.last());
+                segments(&tag, &inside.base, &mut found);
                 if open.len() == MAX_DEPTH {
                     return;
                 }
-                open.push(Open { base, own: false });
+                inside.read(&tag);
+                open.push(inside);
                 reading = is_address(local(&tag)).then(String::new);
             }
             Ok(Event::Empty(tag)) => {
-                let base = open.last().map_or("", |around| &around.base);
-                segments(&tag, base, &mut found);
+                note_template(&tag, &mut open);
+                let mut inside = Open::inside(open.last());
+                segments(&tag, &inside.base, &mut found);
+                inside.read(&tag);
+                inside.close(&mut room, &mut found);
             }
             Ok(Event::Text(part)) => note(&mut reading, &part.xml10_content()),
             Ok(Event::CData(part)) => note(&mut reading, &part),
@@ -70,7 +160,9 @@ pub(super) fn scan(text: &str, mut found: impl FnMut(String)) {
                 );
             }
             Ok(Event::End(tag)) => {
-                open.pop();
+                if let Some(over) = open.pop() {
+                    over.close(&mut room, &mut found);
+                }
                 let Some(read) = reading.take() else { continue };
                 let Some(around) = open.last_mut() else { continue };
                 let url = joined(&around.base, read.trim());
@@ -175,6 +267,22 @@ mod tests {
             <AdaptationSet><SegmentTemplate media='x.m4s'></SegmentTemplate></AdaptationSet></Period>\
             <Period xlink:href='remote.xml'/></MPD>";
         assert_eq!(words(text), "a/b/c/init.mp4 a/b/x.m4s remote.xml");
+    }
+
+    #[test]
+    fn templates_are_filled_in_where_the_presentation_counts_their_segments() {
+        let text = "<MPD mediaPresentationDuration='PT5S'><Period><BaseURL>v/</BaseURL><AdaptationSet>\
+            <SegmentTemplate media='$RepresentationID$/$Number%02d$.m4s' initialization='$RepresentationID$.mp4' \
+            duration='2' timescale='1' startNumber='3'/><Representation id='lo' bandwidth='1'/>\
+            <Representation id='hi' bandwidth='2'><BaseURL>x/</BaseURL></Representation></AdaptationSet>\
+            <AdaptationSet><SegmentTemplate media='$Bandwidth$-$Time$'><SegmentTimeline><S t='10' d='5' r='1'/><S d='2'/>\
+            </SegmentTimeline></SegmentTemplate><Representation id='a' bandwidth='9'/></AdaptationSet></Period></MPD>";
+        let want = "v/lo.mp4 v/lo/03.m4s v/lo/04.m4s v/lo/05.m4s v/x/hi.mp4 v/x/hi/03.m4s v/x/hi/04.m4s \
+            v/x/hi/05.m4s v/9-10 v/9-15 v/9-20";
+        assert_eq!(words(text), want);
+        let live =
+            "<MPD><Period><SegmentTemplate media='$Number$' duration='2'/><Representation id='a'/></Period></MPD>";
+        assert_eq!(words(live), "");
     }
 
     #[test]

@@ -29,6 +29,7 @@ pub(super) fn links<'a>(status: u16, headers: &'a [(String, Vec<u8>)], links: &m
                 };
                 links.push(kind, text(value));
             }
+            "sourcemap" | "x-sourcemap" => links.push(LinkKind::Speculative, text(value)),
             "content-location" => links.push(LinkKind::Navigation, text(value)),
             "refresh" => links.push_refresh(LinkKind::Redirect, text(value)),
             "x-robots-tag" => {

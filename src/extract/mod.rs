@@ -575,6 +575,9 @@ mod tests {
             ("text/css", b"@namespace url(http://n/);"),
             ("text/plain", b"see\nhttp://a/"),
             ("text/html", b"<script>'/a'</script>"),
+            ("text/html", b"<button formaction=/a>"),
+            ("text/javascript", b"a()\n//# sourceMappingURL=a.js.map\n"),
+            ("text/css", b"a{}/*# sourceMappingURL=a.css.map */"),
         ] {
             assert_eq!(guesses(true, 200, content_type, body), 1, "{content_type}");
             assert_eq!(guesses(false, 200, content_type, body), 0, "{content_type}");

@@ -42,6 +42,20 @@ pub(super) fn scan<'a>(script: &'a str, mut found: impl FnMut(Cow<'a, str>)) {
     }
 }
 
+/// The source map of a script or style sheet, by the comment at its end (ECMA-426, section 11.1.2): what developer tools
+/// alone ask for.
+pub(super) fn source_map(text: &str) -> Option<&str> {
+    const MARK: &str = "# sourceMappingURL=";
+    let at = memchr::memmem::rfind(text.as_bytes(), MARK.as_bytes())?;
+    let rest = text.get(at + MARK.len()..)?;
+    let len = rest
+        .bytes()
+        .take(MAX_TEXT + 1)
+        .position(ends_text)
+        .unwrap_or(rest.len());
+    rest.get(..len).filter(|url| !url.is_empty() && len <= MAX_TEXT)
+}
+
 /// A byte that no address in a script has.
 fn ends_text(b: u8) -> bool {
     b <= b' '

@@ -98,9 +98,14 @@ const INDEX: &[&str] = &[
 
 /// Does the name stand in the shipped list?
 fn is_tracking(name: &str) -> bool {
-    TRACKING.iter().any(|known| match known.strip_suffix('*') {
-        Some(family) => name.len() > family.len() && name.starts_with(family),
-        None => name == *known,
+    // most names begin with a letter that none of the list has, or are too short
+    let Some(first) = name.bytes().next() else { return false };
+    TRACKING.iter().any(|known| {
+        known.as_bytes().first() == Some(&first)
+            && match known.strip_suffix('*') {
+                Some(family) => name.len() > family.len() && name.starts_with(family),
+                None => name == *known,
+            }
     })
 }
 
@@ -121,14 +126,16 @@ pub(super) fn apply(standard: &str, fragment: Option<&str>, rules: &Rules) -> Op
 }
 
 fn folded(standard: &str, rules: &Rules) -> String {
-    let mut identity = standard.to_owned();
-    loop {
+    let mut identity = pass(standard, rules);
+    // only what stood beside a session id in the path can come to light by a pass
+    while rules.strip_session_ids && standard.contains([';', '(']) {
         let next = pass(&identity, rules);
         if next == identity {
-            return identity;
+            break;
         }
         identity = next;
     }
+    identity
 }
 
 fn pass(identity: &str, rules: &Rules) -> String {
@@ -140,9 +147,6 @@ fn pass(identity: &str, rules: &Rules) -> String {
         Some((path, query)) => (path, Some(query)),
         None => (tail, None),
     };
-    let path = path_under(path, rules);
-    let query = query.and_then(|query| query_under(query, rules));
-
     let mut out = String::with_capacity(identity.len());
     let has_port = authority.contains(':') && !authority.ends_with(']');
     out.push_str(if rules.fold_scheme && !has_port { "http" } else { scheme });
@@ -153,13 +157,15 @@ fn pass(identity: &str, rules: &Rules) -> String {
         authority
     });
     let path_start = out.len();
-    out.push_str(&path);
+    push_path(&mut out, path, rules);
     if let Some(query) = query {
-        out.push('?');
-        out.push_str(&query);
+        push_query(&mut out, query, rules);
     }
-    // a session id behind dots hid them from the parser
-    canonical::without_dot_segments(out, path_start)
+    if rules.strip_session_ids {
+        // a session id behind dots hid them from the parser
+        out = canonical::without_dot_segments(out, path_start);
+    }
+    out
 }
 
 /// Without `www.`, where a name that can be registered is left: `www.com` and `www.co.uk` are names of their own.
@@ -175,29 +181,37 @@ fn without_www(authority: &str) -> &str {
     rest
 }
 
-fn path_under(path: &str, rules: &Rules) -> String {
-    let mut path = if rules.strip_session_ids {
-        session::without_ids_in_path(path)
+fn push_path(out: &mut String, path: &str, rules: &Rules) {
+    let start = out.len();
+    if rules.strip_session_ids && path.contains([';', '(']) {
+        out.push_str(&session::without_ids_in_path(path));
     } else {
-        path.to_owned()
-    };
-    if rules.fold_path_case {
-        path = lower_case(&path);
+        out.push_str(path);
+    }
+    if rules.fold_path_case && out.bytes().skip(start).any(|byte| byte.is_ascii_uppercase()) {
+        let lower = lower_case(out.get(start..).unwrap_or_default());
+        out.replace_range(start.., &lower);
     }
     loop {
-        let len = path.len();
-        if rules.fold_trailing_slash && len > 1 && path.ends_with('/') {
-            path.truncate(len - 1);
+        let len = out.len();
+        let path = out.get(start..).unwrap_or_default();
+        if rules.fold_trailing_slash && path.len() > 1 && path.ends_with('/') {
+            out.truncate(len - 1);
         } else if rules.fold_index
             && let Some(slash) = path.rfind('/')
-            && path.get(slash + 1..).is_some_and(|name| INDEX.contains(&name))
+            && path.get(slash + 1..).is_some_and(is_index)
         {
-            path.truncate(slash + 1);
+            out.truncate(start + slash + 1);
         }
-        if path.len() == len {
-            return path;
+        if out.len() == len {
+            return;
         }
     }
+}
+
+/// Is it the name of a folder's page?
+fn is_index(name: &str) -> bool {
+    name.len() >= "index.htm".len() && name.starts_with(['i', 'd', 'D']) && INDEX.contains(&name)
 }
 
 /// In lower case but for the digits of percent-encoded octets, which are in upper case in every identity.
@@ -214,33 +228,50 @@ fn lower_case(path: &str) -> String {
     lower
 }
 
-/// `None` for no query at all: all its parameters were dropped, or it was empty and that does not count.
-fn query_under(query: &str, rules: &Rules) -> Option<String> {
-    if query.is_empty() {
-        return (!rules.drop_empty_query).then(String::new);
+/// Parameters that are held without asking for memory; a longer query asks for some.
+const FEW: usize = 24;
+
+/// Writes the query with its `?`; nothing if all its parameters were dropped, or it is empty and that does not count.
+fn push_query(out: &mut String, query: &str, rules: &Rules) {
+    let count = query.bytes().filter(|byte| *byte == b'&').count() + 1;
+    let (mut few, mut many) = ([""; FEW], Vec::new());
+    let parameters = if count <= FEW {
+        &mut few[..]
+    } else {
+        many.resize(count, "");
+        &mut many[..]
+    };
+    let mut kept = 0;
+    let cold_fusion = rules.strip_session_ids && session::has_cold_fusion(query);
+    let dropped = |parameter: &str| {
+        if query.is_empty() {
+            return false;
+        }
+        let name = name_of(parameter);
+        let drop_params = &rules.drop_params;
+        rules.strip_session_ids && session::is_dropped(parameter, cold_fusion)
+            || rules.strip_tracking && is_tracking(name)
+            || !drop_params.is_empty() && drop_params.binary_search_by(|known| known.as_str().cmp(name)).is_ok()
+    };
+    for (slot, parameter) in parameters
+        .iter_mut()
+        .zip(query.split('&').filter(|parameter| !dropped(parameter)))
+    {
+        *slot = parameter;
+        kept += 1;
     }
-    let mut parameters: Vec<&str> = query.split('&').collect();
-    if rules.strip_session_ids {
-        session::drop_ids(&mut parameters);
-    }
-    if rules.strip_tracking || !rules.drop_params.is_empty() {
-        parameters.retain(|parameter| {
-            let name = name_of(parameter);
-            let dropped = rules
-                .drop_params
-                .binary_search_by(|known| known.as_str().cmp(name))
-                .is_ok();
-            !(dropped || (rules.strip_tracking && is_tracking(name)))
-        });
-    }
-    if parameters.is_empty() {
-        return None;
+    let parameters = parameters.get_mut(..kept).unwrap_or_default();
+    if parameters.is_empty() || rules.drop_empty_query && matches!(parameters, [""]) {
+        return;
     }
     if rules.sort_query {
         // stable: parameters of one name are a list, whose order may count
         parameters.sort_by_key(|parameter| name_of(parameter));
     }
-    Some(parameters.join("&"))
+    for (at, parameter) in parameters.iter().enumerate() {
+        out.push(if at == 0 { '?' } else { '&' });
+        out.push_str(parameter);
+    }
 }
 
 fn name_of(parameter: &str) -> &str {

@@ -8,14 +8,15 @@ const ASP_ID_LEN: usize = 24;
 /// Characters of an id in the path: `(S(lit3py55t21z5v55vlm25s55))`.
 const PATH_ID_LEN: usize = 24;
 
-/// Drops the parameters that are session ids. `cfid` and `cftoken` are one only together.
-pub(super) fn drop_ids(parameters: &mut Vec<&str>) {
-    let has = |name: &str| parameters.iter().any(|parameter| has_value(parameter, name));
-    let cold_fusion = has("cfid") && has("cftoken");
-    parameters.retain(|parameter| {
-        let pair = cold_fusion && (has_value(parameter, "cfid") || has_value(parameter, "cftoken"));
-        !(pair || is_id(parameter))
-    });
+/// Is this parameter a session id? `cfid` and `cftoken` are one only together.
+pub(super) fn is_dropped(parameter: &str, cold_fusion: bool) -> bool {
+    cold_fusion && (has_value(parameter, "cfid") || has_value(parameter, "cftoken")) || is_id(parameter)
+}
+
+/// Does a query have both `cfid` and `cftoken`?
+pub(super) fn has_cold_fusion(query: &str) -> bool {
+    let has = |name: &str| query.split('&').any(|parameter| has_value(parameter, name));
+    has("cfid") && has("cftoken")
 }
 
 fn has_value(parameter: &str, name: &str) -> bool {
@@ -101,9 +102,9 @@ mod tests {
     #[test]
     fn ids_in_the_query_are_told_by_name_and_form() {
         let kept = |query: &str| {
-            let mut parameters: Vec<&str> = query.split('&').collect();
-            drop_ids(&mut parameters);
-            parameters.join("&")
+            let pair = has_cold_fusion(query);
+            let kept = query.split('&').filter(|parameter| !is_dropped(parameter, pair));
+            kept.collect::<Vec<_>>().join("&")
         };
         let letters = "ABCDEFGHIJKLMNOPQRSTUVWX";
         for (query, rest) in [

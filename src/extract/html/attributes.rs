@@ -1,6 +1,7 @@
 //! The attributes that matter, and those of one tag.
 
-/// Attributes that are kept; all others are stepped over. In alphabetical order: those of `data-` stand together.
+/// Attributes that are kept; all others are stepped over. In alphabetical order, but that those which
+/// count on any element (`data-...`, `formaction`) stand together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Attribute {
@@ -31,6 +32,7 @@ pub(super) enum Attribute {
     DataSrcset,
     DataThumb,
     DataZoomImage,
+    FormAction,
     Encoding,
     FontLook,
     Href,
@@ -95,6 +97,7 @@ impl Attribute {
             10 => &[
                 (b"background", Self::Background),
                 (b"http-equiv", Self::HttpEquiv),
+                (b"formaction", Self::FormAction),
                 (b"xlink:href", Self::XlinkHref),
                 (b"data-bgset", Self::DataBgset),
                 (b"data-image", Self::DataImage),
@@ -169,7 +172,7 @@ impl<'a> Attributes<'a> {
         self.present == 0
     }
 
-    /// Whether there is one that counts on any element: `style`, or one that starts with `data-`.
+    /// Whether there is one that counts on any element: `style`, `formaction`, or one that starts with `data-`.
     #[inline]
     pub(super) fn has_global(&self) -> bool {
         const GLOBAL: u64 =
@@ -200,6 +203,7 @@ mod tests {
             ("data-background", true),
             ("data-zoom-image", true),
             ("data-srcset", true),
+            ("formaction", true),
             ("data", false),
             ("encoding", false),
             ("xlink:href", false),

@@ -363,6 +363,8 @@ impl<'a> Tag<'_, 'a> {
         if let Some(style) = self.value(Attribute::Style) {
             self.links.push_css(style, Place::Attribute);
         }
+        // whether a GET sends it depends on a form that may stand anywhere
+        self.url(Speculative, Attribute::FormAction);
         for attribute in [
             Attribute::DataSrc,
             Attribute::DataBg,
