@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Crawls two real documentation sites, served by nginx on loopback, whole and without delay; compares what was fetched
-# and archived with what is reachable in the files: nothing missing, nothing extra, nothing twice.
+# Crawls real documentation sites (two, or those of CRAWLER_SITES), served by nginx on loopback, whole and without
+# delay; compares what was fetched and archived with what is reachable in the files: nothing missing, nothing extra,
+# nothing twice.
 #
 # usage: real_sites.sh CRAWLER [FOLDER_FOR_RESULTS]
 # Needs nginx; Debian's python3.11-doc and openjdk-17-doc, installed or unpacked below CRAWLER_DOCS; and, named by
-# CRAWLER_TOOLS_PYTHON, a Python with lxml, warcio and cdxj-indexer. `.ci/run` brings all of them.
+# CRAWLER_TOOLS_PYTHON, a Python with lxml, warcio and cdxj-indexer. `.ci/run` brings all of them. CRAWLER_SITES names
+# other folders to serve, with colons between them, each as a site of its own.
 set -euo pipefail
 
 crawler=$(realpath "${1:?usage: real_sites.sh CRAWLER [FOLDER_FOR_RESULTS]}")
@@ -12,7 +14,9 @@ tests=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 python=${CRAWLER_TOOLS_PYTHON:-python3}
 docs=${CRAWLER_DOCS:-/usr/share/doc}
 folders=("$docs/python3.11/html" "$docs/openjdk-17-jre-headless")
-hosts=(127.0.0.11 127.0.0.12)
+[ -z "${CRAWLER_SITES:-}" ] || IFS=: read -r -a folders <<< "$CRAWLER_SITES"
+hosts=()
+for i in "${!folders[@]}"; do hosts+=("127.0.0.$((11 + i))"); done
 
 work=$(mktemp -d)
 server=
