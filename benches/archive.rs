@@ -144,6 +144,7 @@ fn response(body: Vec<u8>, gzipped: bool) -> Response {
         cipher: None,
         started: Time(1_796_000_000_123_456),
         took: Duration::from_millis(7),
+        repeated: None,
     }
 }
 

@@ -142,6 +142,7 @@ struct Report<'a> {
 struct Politeness {
     min_gap_s: f64,
     violations: u64,
+    repeats: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -178,6 +179,7 @@ impl<'a> Report<'a> {
                     .min_gap_us
                     .map_or(0.0, |gap| seconds(Duration::from_micros(gap))),
                 violations: counters.politeness_violations,
+                repeats: counters.repeats,
             },
             archive: Archive {
                 files: counters.archive_files,
@@ -400,7 +402,8 @@ pub(crate) mod tests {
           },
           "politeness": {
             "min_gap_s": 1.00025,
-            "violations": 0
+            "violations": 0,
+            "repeats": 0
           },
           "archive": {
             "files": 1,

@@ -75,6 +75,10 @@ pub struct Counters {
     /// `ledger/row.rs`.
     #[serde(skip)]
     pub texts_cut: u64,
+    /// Requests sent twice at once, because the server had certainly not looked at the first one: no pause lies between
+    /// the two. Kept in a row of its own.
+    #[serde(skip)]
+    pub repeats: u64,
     /// What each rule against traps dropped. Kept in a row of its own.
     #[serde(skip)]
     pub traps: BTreeMap<String, u64>,
@@ -119,6 +123,7 @@ impl Counters {
         self.hosts += delta.hosts;
         self.links_dropped += delta.links_dropped;
         self.texts_cut += delta.texts_cut;
+        self.repeats += delta.repeats;
         self.bytes.received += delta.received;
         self.bytes.decoded += delta.decoded;
         self.politeness_violations += delta.violations;
@@ -172,6 +177,8 @@ pub struct Delta {
     pub texts_cut: u64,
     /// Why the body was left out, if so.
     pub skipped: Option<&'static str>,
+    /// Requests sent twice at once.
+    pub repeats: u64,
     /// Body bytes as received.
     pub received: u64,
     /// Body bytes after decoding.

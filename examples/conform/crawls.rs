@@ -295,6 +295,7 @@ impl Fetcher for Canned {
             cipher: None,
             started: Time(0),
             took: Duration::ZERO,
+            repeated: None,
         })
     }
 
@@ -309,6 +310,7 @@ fn no_answer(kind: FetchErrorKind) -> FetchError {
         detail: String::new(),
         started: Time(0),
         took: Duration::ZERO,
+        repeated: None,
     }
 }
 

@@ -458,6 +458,7 @@ mod tests {
             request_head: b"GET / HTTP/1.1\r\nHost: example.com\r\n\r\n".to_vec(),
             started: STARTED,
             took: Duration::from_millis(12),
+            repeated: None,
             protocols: Vec::new(),
             cipher: None,
         }

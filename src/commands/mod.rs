@@ -145,9 +145,17 @@ pub fn help() -> String {
 #[must_use]
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     heap::keep_lean();
-    let matches = match command().try_get_matches_from(args) {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let matches = match command().try_get_matches_from(&args) {
         Ok(matches) => matches,
         Err(error) => {
+            let is_command = |word: &str| command().find_subcommand(word).is_some();
+            if error.use_stderr()
+                && let Some((flag, word)) = config::flags::word_behind_switch(&args, is_command)
+            {
+                let text = format!("{flag}: expected nothing behind it, or {flag}=yes or {flag}=no, found {word:?}");
+                return fail(&text, USAGE);
+            }
             // a closed pipe is no failure
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(USAGE));

@@ -237,6 +237,9 @@ impl Reader<'_> {
         }
         match texts {
             [Some(host), Some(user), Some(password)] => match Auth::new(&host, &user, &password) {
+                Ok(auth) if self.auth.iter().any(|other| other.place() == auth.place()) => {
+                    self.problem(at, &format!("auth: {} stands twice", auth.place()));
+                }
                 Ok(auth) => self.auth.push(auth),
                 Err(expected) => self.problem(at, &format!("auth: {expected}")),
             },
@@ -504,8 +507,14 @@ mod tests {
                 "c.toml:7: auth.user: expected a string",
             ]
         );
+        let login = |host: &str| format!("[[auth]]\nhost = \"{host}\"\nuser = \"u\"\npassword = \"p\"\n");
+        assert_eq!(
+            problems(&[login("a.test"), login("https://a.test"), login("A.test.")].concat()),
+            ["c.toml:9: auth: a.test stands twice"]
+        );
+        assert!(problems(&login("*"))[0].starts_with("c.toml:1: auth: expected a host such as"));
         assert_eq!(problems("auth = 1"), ["c.toml:1: auth: expected tables [[auth]]"]);
-        let many = "[[auth]]\nhost = \"a\"\nuser = \"u\"\npassword = \"p\"\n".repeat(MAX_AUTH + 1);
+        let many: String = (0..=MAX_AUTH).map(|n| login(&format!("h{n}"))).collect();
         assert!(problems(&many).contains(&format!("c.toml:1: more than {MAX_AUTH} [[auth]]")));
     }
 

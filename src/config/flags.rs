@@ -1,6 +1,7 @@
 //! The table as flags: clap's arguments, and what was typed as a layer. Values are read by the table, not by clap, so
 //! that a flag, a variable and a key take the same texts and fail with the same words.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, ValueHint};
@@ -54,11 +55,32 @@ fn arg(setting: &'static Setting, defaults: &Config) -> Arg {
             .help(setting.help),
         Shape::Count => arg.action(ArgAction::Count).help(setting.help),
         // the User-Agent is made from the contact, which has no default
+        // a number below zero is a value too, and refused as one
+        Shape::Number | Shape::Quantity if default.is_empty() => arg.allow_hyphen_values(true).help(setting.help),
+        Shape::Number | Shape::Quantity => arg
+            .allow_hyphen_values(true)
+            .help(format!("{} [default: {default}]", setting.help)),
         _ if default.is_empty() || setting.key == "user_agent" => arg.action(ArgAction::Set).help(setting.help),
         _ => arg
             .action(ArgAction::Set)
             .help(format!("{} [default: {default}]", setting.help)),
     }
+}
+
+/// The switch that stands before a word which cannot be its value, and the word: `--insecure-tls maybe`. `is_command` says
+/// which words may follow a switch.
+#[must_use]
+pub fn word_behind_switch(typed: &[OsString], is_command: impl Fn(&str) -> bool) -> Option<(String, String)> {
+    let pairs = typed
+        .windows(2)
+        .filter_map(|pair| Some((pair.first()?.to_str()?, pair.get(1)?.to_str()?)));
+    let wrong = pairs
+        .filter(|(_, word)| !word.starts_with('-') && !is_command(word))
+        .find(|(flag, _)| {
+            let name = flag.strip_prefix("--");
+            name.is_some_and(|name| settings().any(|s| s.shape == Shape::Switch && s.flag() == name))
+        });
+    wrong.map(|(flag, word)| (flag.to_owned(), word.to_owned()))
 }
 
 /// What was typed: the value of `--config`, and the settings.

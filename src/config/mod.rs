@@ -131,6 +131,8 @@ pub struct Config {
     pub http2: bool,
     /// Believe every certificate.
     pub insecure_tls: bool,
+    /// Resume without the passwords that the job was begun with.
+    pub no_secrets: bool,
     /// `--resolve HOST:PORT:ADDR`.
     pub resolve: Vec<(String, u16, SocketAddr)>,
     /// `--allow-address CIDR`.
@@ -212,6 +214,7 @@ impl Default for Config {
             auth: Vec::new(),
             http2: true,
             insecure_tls: false,
+            no_secrets: false,
             resolve: Vec::new(),
             allow_address: Vec::new(),
             capacity: 10_000_000,

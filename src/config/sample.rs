@@ -45,7 +45,8 @@ pub fn sample() -> String {
          # selector = \"h1\"         # CSS selector\n\
          # attr = \"href\"           # an attribute instead of the text\n\
          # all = true              # every match as a list, not only the first\n\
-         \n## User and password for a host (Basic), sent to it alone; with a scheme or a port, only over those.\n\n\
+         \n## User and password for a host (Basic), sent to it alone, at the usual ports; with a scheme or a port,\n\
+         ## only over those.\n\n\
          # [[auth]]\n\
          # host = \"https://example.com\"\n\
          # user = \"me\"\n\

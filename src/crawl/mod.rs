@@ -177,6 +177,10 @@ pub struct Plan {
     pub seeds: Vec<Seed>,
     /// The scope without the seeds.
     pub scope: Scope,
+    /// The names of the passwords of this run.
+    pub secrets: Vec<String>,
+    /// Those that the job was begun with need not be among them.
+    pub no_secrets: bool,
     /// Keep cookies and send them.
     pub keep_cookies: bool,
     /// Cookies that a person gave.
@@ -331,6 +335,7 @@ pub async fn crawl<F: Fetcher>(
         ))
     })?;
     let job = restore::job_row(&found, &identity)?;
+    restore::check_secrets(&plan, &found)?;
     let resumed = found.job.is_some();
     let mut shard = restore::shard(&plan, &found, &job, store.as_ref(), disk.as_ref(), clock, resumed)?;
     let mut scope = Reach::new(plan.scope.clone());
@@ -366,6 +371,9 @@ pub async fn crawl<F: Fetcher>(
             ledger.cookies_imported(file.print);
         }
         shard.keep_cookies(jar);
+    }
+    if plan.secrets != found.secrets {
+        ledger.keep_secrets(&plan.secrets);
     }
     ledger.sync_tail()?;
     let before = ledger.tail().clone();

@@ -45,6 +45,21 @@ pub(super) fn job_row(found: &Found, identity: &Identity) -> Result<JobRow, Craw
     }
 }
 
+/// Passwords are not stored with a job: a run that was given fewer than the one before would go on as a stranger, and
+/// nobody would see.
+pub(super) fn check_secrets(plan: &Plan, found: &Found) -> Result<(), CrawlError> {
+    let missing = found.secrets.iter().filter(|name| !plan.secrets.contains(name));
+    let missing: Vec<&str> = missing.map(String::as_str).collect();
+    if missing.is_empty() || plan.no_secrets {
+        return Ok(());
+    }
+    Err(CrawlError::Usage(format!(
+        "the job was begun with {}, which this run was not given (passwords are not stored with a job): give it again, or \
+         --no-secrets to go on without",
+        missing.join(", ")
+    )))
+}
+
 /// The shard as the store has it: the filter from its newest checkpoint and the log, the hosts, each held its delay.
 pub(super) fn shard(
     plan: &Plan,

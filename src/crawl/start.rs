@@ -81,6 +81,8 @@ pub(super) fn plan(
         identity: Identity::with(config.rules.clone()),
         seeds: seeds.to_vec(),
         scope,
+        secrets: http::secrets(&config.header, &config.auth, config.proxy.as_deref()),
+        no_secrets: config.no_secrets,
         keep_cookies: config.keep_cookies || cookies.is_some(),
         cookies,
         requisites: config.page_requisites,

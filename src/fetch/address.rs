@@ -152,6 +152,26 @@ impl AddressPolicy {
     }
 }
 
+impl AddressPolicy {
+    /// Did the user allow any part of the ranges for private use? Then a name that is known to lead there may be asked
+    /// for where nobody here sees its address.
+    #[must_use]
+    pub fn allows_private(&self) -> bool {
+        let overlap = |a: &Cidr, b: &Cidr| a.contains(b.network) || b.contains(a.network);
+        self.allow
+            .iter()
+            .any(|range| PRIVATE_USE.iter().any(|private| overlap(range, private)))
+    }
+}
+
+/// The ranges that networks number themselves from (RFC 1918, RFC 4193).
+const PRIVATE_USE: [Cidr; 4] = [
+    Cidr::v4(10, 0, 0, 0, 8),
+    Cidr::v4(172, 16, 0, 0, 12),
+    Cidr::v4(192, 168, 0, 0, 16),
+    Cidr::v6(0xfc00, 0, 7),
+];
+
 /// The IPv4 address that a packet to this IPv6 address ends up at, if its form says so.
 fn carried(v6: Ipv6Addr) -> Option<Ipv4Addr> {
     let last = || Ipv4Addr::from_bits(u32::try_from(v6.to_bits() & u128::from(u32::MAX)).unwrap_or(0));
@@ -175,6 +195,27 @@ mod tests {
 
     fn allows(text: &str) -> bool {
         AddressPolicy::default().allows(text.parse().unwrap())
+    }
+
+    #[test]
+    fn any_part_of_a_private_range_allows_private_names() {
+        let allows = |range: &str| {
+            let allow = vec![range.parse().unwrap()];
+            AddressPolicy { allow }.allows_private()
+        };
+        for range in [
+            "10.0.0.0/8",
+            "192.168.7.0/24",
+            "0.0.0.0/0",
+            "172.20.1.1",
+            "fd12::/16",
+            "::/0",
+        ] {
+            assert!(allows(range), "{range}");
+        }
+        for range in ["127.0.0.0/8", "::1/128", "11.0.0.0/8", "169.254.169.254"] {
+            assert!(!allows(range), "{range}");
+        }
     }
 
     #[test]

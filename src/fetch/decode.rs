@@ -283,6 +283,9 @@ impl Ending {
     }
 }
 
+/// The codings that are undone.
+pub const CODINGS: [&str; 5] = ["gzip", "x-gzip", "deflate", "br", "zstd"];
+
 fn undo(coding: &[u8], source: Source<'_>, out: &mut Out<'_>) -> io::Result<Undone> {
     let is = |name: &str| coding.eq_ignore_ascii_case(name.as_bytes());
     if source.len() == 0 {

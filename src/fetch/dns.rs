@@ -2,7 +2,7 @@
 //!
 //! Every connection of the process passes one of two checks, and there is no third way to an address:
 //!
-//! - **The host of the URL is a name.** `http/dial.rs`, and the client for HTTP/2, ask [`Names::look_up`] and connect
+//! - **The host of the URL is a name.** `http/dial.rs` asks [`Names::look_up`] and connects
 //!   only to what it returns. The answer holds only addresses that the policy allows, whatever a server of names or a pin says, and
 //!   it is judged again at every use, cached or not: a name that changes its answer between two look-ups gains nothing.
 //! - **The host is an address.** Nobody is asked for it, so `http.rs` judges the parsed host itself before anything
@@ -44,6 +44,11 @@ pub enum NameError {
     /// There are addresses, but none may be connected to; the first of them.
     #[error("{0} is not a public address (to crawl it: --allow-address {0}/{bits})", bits = if .0.is_ipv4() { 32 } else { 128 })]
     Private(IpAddr),
+    /// The name leads into a private network by definition, and a proxy that looks names up would go there.
+    #[error(
+        "{0} is a name of private networks (to crawl it: --allow-address with a private range, such as 10.0.0.0/8)"
+    )]
+    Local(String),
 }
 
 /// What the system's resolver said of a name.
@@ -100,11 +105,6 @@ impl Names {
             Some(first) if allowed.is_empty() => Err(NameError::Private(first.ip())),
             Some(_) => Ok(allowed),
         }
-    }
-
-    /// May this address be connected to?
-    pub(super) fn allows(&self, address: IpAddr) -> bool {
-        self.0.policy.allows(address)
     }
 
     fn pinned(&self, name: &str, port: Option<u16>) -> Option<SocketAddr> {
@@ -169,6 +169,47 @@ pub(super) fn loopback(name: &str) -> Option<IpAddr> {
     (name == "localhost" || name.ends_with(".localhost")).then_some(IpAddr::V4(Ipv4Addr::LOCALHOST))
 }
 
+/// Ends of names that lead into private networks: reserved for them (RFC 6762, RFC 8375, RFC 8880, ICANN's resolution on
+/// `internal`), or never given out because they are used there (RFC 6762 appendix G).
+const LOCAL_ENDS: [&str; 11] = [
+    "local",
+    "internal",
+    "localdomain",
+    "home.arpa",
+    "lan",
+    "intranet",
+    "corp",
+    "private",
+    "home",
+    "mail",
+    "svc",
+];
+/// Loopback by custom of `/etc/hosts`.
+const LOOPBACK_NAMES: [&str; 4] = ["ip6-localhost", "ip6-loopback", "localhost6", "loopback"];
+/// Metadata services of clouds, whose names end in none of [`LOCAL_ENDS`].
+const METADATA_NAMES: [&str; 5] = [
+    "metadata.goog",
+    "metadata.tencentyun.com",
+    "metadata.packet.net",
+    "metadata.platformequinix.com",
+    "metadata.azure.com",
+];
+
+/// Is this a name that leads into a private network, whoever looks it up? A name of one label does: no public name is
+/// one (RFC 7085), and a resolver puts its own domain behind it.
+pub(super) fn local(name: &str) -> bool {
+    let name = plain(name);
+    let ends_in = |end: &str| {
+        name.strip_suffix(end)
+            .is_some_and(|before| before.is_empty() || before.ends_with('.'))
+    };
+    !name.contains('.')
+        || loopback(&name).is_some()
+        || LOOPBACK_NAMES.into_iter().any(ends_in)
+        || LOCAL_ENDS.into_iter().any(ends_in)
+        || METADATA_NAMES.into_iter().any(ends_in)
+}
+
 /// The system's own words, without the standard library's introduction.
 fn words(error: &io::Error) -> String {
     let text = error.to_string();
@@ -217,6 +258,41 @@ mod tests {
             .map(|(h, p, a)| ((*h).to_owned(), *p, a.parse().unwrap()))
             .collect();
         Names::new(policy, &pins)
+    }
+
+    #[test]
+    fn names_of_private_networks_are_known() {
+        for name in [
+            "localhost",
+            "a.localhost.",
+            "ip6-localhost",
+            "IP6-Loopback",
+            "printer.local",
+            "db.INTERNAL",
+            "metadata.google.internal",
+            "host.localdomain",
+            "router.home.arpa",
+            "nas.lan",
+            "wiki.intranet",
+            "x.corp",
+            "x.private.",
+            "intranet",
+            "metadata.goog",
+            "metadata",
+            "kubernetes.default.svc",
+        ] {
+            assert!(local(name), "{name}");
+        }
+        for name in [
+            "site.test",
+            "local.example.com",
+            "notlocal.example",
+            "mylan.de",
+            "internal.org",
+            "a.goog",
+        ] {
+            assert!(!local(name), "{name}");
+        }
     }
 
     #[tokio::test]

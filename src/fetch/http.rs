@@ -1,9 +1,11 @@
-//! HTTP: our own HTTP/1.1 (`h1`), and HTTP/2 through `reqwest` (`h2`).
+//! HTTP: our own HTTP/1.1 (`h1`), and HTTP/2 over the frames of the `h2` package (`h2`).
 //!
 //! What is asked for leaves once and what comes back is handed on as it is: redirects are links, retries are the
-//! crawl's business, content codings are undone by `decode.rs` from the bytes that the archive also gets. The one
-//! thing repeated here is a request that a server dropped by closing a kept-alive connection at the moment of its
-//! reuse (RFC 9112 section 9.3.1): it is sent once more on a connection of its own, and no page is lost to it.
+//! crawl's business, content codings are undone by `decode.rs` from the bytes that the archive also gets. One thing
+//! alone is repeated here, once and on a new connection: a request that the server has certainly not looked at. It said
+//! so (RFC 9113 section 8.7), or it closed a kept connection at the moment of its reuse without a byte of an answer (RFC
+//! 9112 section 9.3.1). [`Response::repeated`] tells of it. All else, a server that wants HTTP/1.1 among it, is a failed
+//! request: the next one comes when its host has rested.
 //!
 //! [`Response::head`] is verbatim: order, case, repeats, folds, stray lines, the reason phrase, line ends. Left out are
 //! only what precedes the status line, interim 1xx answers, chunk framing and trailers. Of HTTP/2, which has no such
@@ -41,8 +43,8 @@ mod tls;
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::BytesMut;
@@ -51,24 +53,25 @@ use reqwest::Url;
 use super::body::{Body, Spool};
 use super::dns::{AddressPolicy, Names};
 use super::filter::BodyFilter;
-use super::{FetchError, FetchErrorKind, Fetcher, Request, Response, Skipped};
+use super::{FetchError, FetchErrorKind, Fetcher, Repeat, Request, Response, Skipped};
 use crate::clock::Time;
 use crate::url::CrawlUrl;
-use dial::{Dialed, Dialer};
+use dial::Dialer;
 use fault::Fault;
 use h1::exchange::NoHead;
-use h1::framing::{Framing, keeps_connection};
+use h1::framing::{Doubt, Framing, keeps_connection};
 use h1::head::{Head, Version};
 use h1::transfer::Undo;
-use h2::{H2, NoAnswer, Speaks};
-use head::{Extra, RequestHead};
-use pool::Pool;
+use h2::OldOrigins;
+use h2::session::{self, Answer, NoAnswer, Session};
+use head::{Extra, RequestHead, Written};
+use pool::{Line, Pool};
 use stream::Connection;
 
 pub use auth::Auth;
 pub use h1::MAX_HEAD_BYTES;
 pub use h2::MAX_KNOWN_ORIGINS;
-pub use head::{header, shown_header};
+pub use head::{header, secrets, shown_header};
 pub use proxy::{looks_up_names, proxy, shown_proxy};
 
 /// The settings of the network.
@@ -120,8 +123,9 @@ pub struct HttpFetcher {
     head: RequestHead,
     dialer: Dialer,
     pool: Pool,
-    /// None where HTTP/1.1 alone is spoken.
-    h2: Option<H2>,
+    /// HTTP/2 is offered to servers.
+    http2: bool,
+    old: OldOrigins,
     clock: Clock,
 }
 
@@ -155,13 +159,14 @@ struct Ask<'a> {
     patience: Duration,
     /// A connection is being made.
     connecting: AtomicBool,
+    /// The request was sent twice.
+    repeated: OnceLock<Repeat>,
 }
 
 /// The head of an answer and the connection that its body comes on.
 enum Begun {
     H1(Head, Connection, BytesMut),
-    /// The server chose HTTP/2.
-    H2,
+    H2(Answer, Box<Session>),
 }
 
 impl HttpFetcher {
@@ -174,24 +179,17 @@ impl HttpFetcher {
         let dialer = Dialer::new(&settings, &names)?;
         let login = dialer.proxy.as_ref().and_then(proxy::Proxy::authorization);
         let head = RequestHead::new(&settings, login)?;
-        // both keep connections: each gets its half of what may be idle
-        let mut idle = settings.idle_connections;
-        let mut h2 = None;
-        if settings.http2 && settings.proxy.is_none() {
-            let share = (idle / 2).max(1);
-            idle = (idle - idle.min(share)).max(1);
-            let settings = HttpSettings {
-                idle_connections: share,
-                ..settings.clone()
-            };
-            h2 = Some(H2::new(&settings, &names)?);
-        }
         Ok(Self {
-            pool: Pool::new(settings.per_host_connections, idle, settings.idle_timeout),
+            pool: Pool::new(
+                settings.per_host_connections,
+                settings.idle_connections,
+                settings.idle_timeout,
+            ),
+            http2: settings.http2 && settings.proxy.is_none(),
+            old: OldOrigins::default(),
             settings,
             head,
             dialer,
-            h2,
             clock: Clock::new(),
         })
     }
@@ -213,8 +211,9 @@ impl HttpFetcher {
 
     async fn fetch_from(&self, asked: &Asked<'_>) -> Result<Response, FetchError> {
         let began = Instant::now();
+        let mut repeated = None;
         let outcome = match parse(asked.href) {
-            Ok(url) => self.exchange(&url, asked, began).await,
+            Ok(url) => self.exchange(&url, asked, began, &mut repeated).await,
             Err(fault) => Err(fault),
         };
         let (started, took) = (self.clock.at(began), began.elapsed());
@@ -222,13 +221,20 @@ impl HttpFetcher {
             Ok(response) => Ok(Response {
                 started,
                 took,
+                repeated,
                 ..response
             }),
-            Err(fault) => Err(fault.told(started, took)),
+            Err(fault) => Err(fault.told(started, took, repeated)),
         }
     }
 
-    async fn exchange(&self, url: &Url, asked: &Asked<'_>, began: Instant) -> Result<Response, Fault> {
+    async fn exchange(
+        &self,
+        url: &Url,
+        asked: &Asked<'_>,
+        began: Instant,
+        repeated: &mut Option<Repeat>,
+    ) -> Result<Response, Fault> {
         let host = url.host_str().unwrap_or_default();
         self.dialer.judge_host(host)?;
         let ask = Ask {
@@ -241,59 +247,85 @@ impl HttpFetcher {
             filter: asked.filter,
             patience: self.settings.header_timeout.min(self.settings.timeout),
             connecting: AtomicBool::new(false),
+            repeated: OnceLock::new(),
         };
-        let mut speaks = self.h2.as_ref().and_then(|h2| h2.speaks(&ask.origin));
-        // at most: ask over HTTP/1.1, be told to use HTTP/2, be told to use HTTP/1.1
-        for _ in 0..3 {
-            match (&self.h2, speaks) {
-                (Some(h2), Some(Speaks::H2(_))) => match self.over_h2(h2, &ask).await {
-                    Err(NoAnswer::Old) => {
-                        h2.learn(&ask.origin, Speaks::H1);
-                        speaks = Some(Speaks::H1);
-                    }
-                    Err(NoAnswer::Fault(fault)) => return Err(fault),
-                    Ok(response) => return Ok(response),
-                },
-                (h2, _) => {
-                    if let Some(response) = self.over_h1(&ask, h2.is_some() && speaks.is_none()).await? {
-                        return Ok(response);
-                    }
-                    speaks = Some(Speaks::H2(None));
-                    if let Some(h2) = h2 {
-                        h2.learn(&ask.origin, Speaks::H2(None));
-                    }
-                }
-            }
-        }
-        let detail = format!("{host}: it chooses a protocol and does not keep to it");
-        Err(Fault::new(FetchErrorKind::Protocol, detail))
-    }
-
-    /// Over HTTP/1.1; nothing if the server, asked whether it speaks `http2`, chose that.
-    async fn over_h1(&self, ask: &Ask<'_>, http2: bool) -> Result<Option<Response>, Fault> {
-        let forwarded = ask.url.scheme() == "http"
+        let forwarded = url.scheme() == "http"
             && self
                 .dialer
                 .proxy
                 .as_ref()
                 .is_some_and(|proxy| proxy.kind == proxy::Kind::Http);
-        let written = self.head.written(ask.url, &ask.extra, forwarded);
-        let begun = self.begin(ask, &written.sent, http2);
-        let Ok(begun) = tokio::time::timeout_at((ask.began + ask.patience).into(), begun).await else {
-            return Err(Fault::timeout(ask.host, ask.connecting.load(Relaxed), ask.patience));
-        };
-        let (head, mut connection, mut buffer) = match begun? {
-            Begun::H1(head, connection, buffer) => (head, connection, buffer),
-            Begun::H2 => return Ok(None),
-        };
-        if forwarded && head.status == 407 {
-            let detail = format!(
-                "{}: the proxy refuses: 407: it wants a user and a password, or other ones",
-                ask.host
-            );
-            return Err(Fault::new(FetchErrorKind::Connect, detail));
+        let written = self.head.written(url, &ask.extra, forwarded);
+        let due = began + ask.patience;
+        let head = tokio::time::timeout_at(due.into(), self.begin(&ask, &written.sent)).await;
+        *repeated = ask.repeated.get().copied();
+        let head = head.unwrap_or_else(|_| Err(Fault::timeout(host, ask.connecting.load(Relaxed), ask.patience)));
+        match head.map_err(|fault| fault.instead_of_h2(self.old.why(&ask.origin)))? {
+            Begun::H1(head, _, _) if forwarded && head.status == 407 => {
+                let detail = format!("{host}: the proxy refuses: 407: it wants a user and a password, or other ones");
+                Err(Fault::new(FetchErrorKind::Connect, detail))
+            }
+            Begun::H1(head, connection, buffer) => self.read_h1(&ask, head, connection, buffer, written).await,
+            Begun::H2(answer, session) => self.read_h2(&ask, &answer, session, written).await,
         }
-        let framing = (Framing::of(&head), Undo::of(&head));
+    }
+
+    /// Sends the request over a kept connection or a new one, and reads the head of the answer.
+    async fn begin(&self, ask: &Ask<'_>, request: &[u8]) -> Result<Begun, Fault> {
+        let mut kept = self.pool.take(&ask.origin, ask.to);
+        let mut buffer = self.pool.buffer();
+        loop {
+            let reused = kept.is_some();
+            let line = if let Some(line) = kept.take() {
+                line
+            } else {
+                let http2 = self.http2 && self.old.why(&ask.origin).is_none();
+                self.dialer.dial(ask.url, ask.to, http2, &ask.connecting).await?
+            };
+            let again = match line {
+                Line::H1(mut connection) => {
+                    match h1::exchange::ask(&mut connection.stream, request, &mut buffer).await {
+                        Ok(head) => return Ok(Begun::H1(head, connection, buffer)),
+                        Err(NoHead::Dropped(_)) if reused => Repeat::Dropped,
+                        Err(why) => return Err(Fault::no_head(ask.host, &why)),
+                    }
+                }
+                Line::H2(mut session) => match session.ask(self.h2_request(ask)).await {
+                    Ok(answer) => return Ok(Begun::H2(answer, session)),
+                    Err(NoAnswer::Dropped(_)) if reused => Repeat::Dropped,
+                    Err(NoAnswer::Refused(_)) if ask.repeated.get().is_none() => Repeat::Refused,
+                    Err(why) => {
+                        let fault = Fault::no_answer(ask.host, &why);
+                        if let NoAnswer::Old(why) = why {
+                            self.old.learn(&ask.origin, &why);
+                        }
+                        return Err(fault);
+                    }
+                },
+            };
+            let _ = ask.repeated.set(again); // once: what is sent now is on a new connection, and no second refusal comes here
+        }
+    }
+
+    fn h2_request(&self, ask: &Ask<'_>) -> session::Request {
+        session::Request {
+            authority: head::authority(ask.url),
+            path: head::target(ask.url),
+            headers: self.head.map(&ask.extra),
+        }
+    }
+
+    async fn read_h1(
+        &self,
+        ask: &Ask<'_>,
+        head: Head,
+        mut connection: Connection,
+        mut buffer: BytesMut,
+        written: Written,
+    ) -> Result<Response, Fault> {
+        let framing = Framing::of(&head);
+        let doubt = Doubt::of(&head, &framing);
+        let framing = (framing, Undo::of(&head), doubt);
         let due = ask.began + self.settings.timeout;
         let skipped = self.skips(ask.filter, head.status, &head.headers);
         let gathered = if skipped.is_some() && framing.0.announced().is_none_or(|length| length > MAX_DRAINED_BYTES) {
@@ -323,60 +355,58 @@ impl HttpFetcher {
             ..Response::default()
         };
         if gathered.clean && keeps_connection(&head) {
-            self.pool.put(&ask.origin, connection);
+            self.pool.put(&ask.origin, Line::H1(connection));
         }
-        Ok(Some(Response {
+        Ok(Response {
             head: head.bytes,
             headers: head.headers,
             ..response
-        }))
-    }
-
-    /// Sends the request over a kept connection or a new one, and reads the head of the answer.
-    async fn begin(&self, ask: &Ask<'_>, request: &[u8], http2: bool) -> Result<Begun, Fault> {
-        let mut kept = self.pool.take(&ask.origin, ask.to);
-        let mut buffer = self.pool.buffer();
-        loop {
-            let reused = kept.is_some();
-            let mut connection = match kept.take() {
-                Some(connection) => connection,
-                None => match self.dialer.dial(ask.url, ask.to, http2, &ask.connecting).await? {
-                    Dialed::H1(connection) => connection,
-                    Dialed::H2 => return Ok(Begun::H2),
-                },
-            };
-            match h1::exchange::ask(&mut connection.stream, request, &mut buffer).await {
-                Ok(head) => return Ok(Begun::H1(head, connection, buffer)),
-                Err(NoHead::Dropped(_)) if reused => {}
-                Err(why) => return Err(Fault::no_head(ask.host, &why)),
-            }
-        }
-    }
-
-    async fn over_h2(&self, h2: &H2, ask: &Ask<'_>) -> Result<Response, NoAnswer> {
-        let request = h2::Ask {
-            url: ask.url,
-            to: ask.to,
-            head: &self.head,
-            extra: &ask.extra,
-            head_due: ask.began + ask.patience,
-            patience: ask.patience,
-            due: ask.began + self.settings.timeout,
-            filter: ask.filter,
-        };
-        let answer = h2.exchange(&ask.origin, &request, &self.settings).await?;
-        Ok(Response {
-            status: answer.status,
-            head: answer.head,
-            headers: answer.headers,
-            body: answer.body,
-            truncated: answer.truncated,
-            skipped: answer.skipped,
-            remote: answer.remote,
-            request_head: self.head.written(ask.url, &ask.extra, false).record(),
-            protocols: vec!["h2"],
-            ..Response::default()
         })
+    }
+
+    async fn read_h2(
+        &self,
+        ask: &Ask<'_>,
+        answer: &Answer,
+        mut session: Box<Session>,
+        written: Written,
+    ) -> Result<Response, Fault> {
+        let due = ask.began + self.settings.timeout;
+        let (head, headers) = h2::received(answer);
+        let (skipped, announced) = (self.skips(ask.filter, answer.status, &headers), answer.announced());
+        let gathered = if skipped.is_some() && announced.is_none_or(|length| length > MAX_DRAINED_BYTES) {
+            // the stream ends, and the connection goes on
+            let left = tokio::time::timeout_at(due.into(), session.leave()).await;
+            let clean = matches!(left, Ok(Ok(())));
+            body::Gathered {
+                clean,
+                ..body::Gathered::nothing()
+            }
+        } else {
+            let gathered = body::gather_h2(&mut session, announced, &self.settings, due).await;
+            gathered.map_err(|error| Fault::spool(&error))?
+        };
+        let response = Response {
+            status: answer.status,
+            head,
+            headers,
+            truncated: gathered.truncated.filter(|_| skipped.is_none()),
+            body: if skipped.is_none() {
+                gathered.body
+            } else {
+                Body::default()
+            },
+            skipped,
+            remote: session.remote,
+            request_head: written.record(),
+            protocols: std::iter::once("h2").chain(session.tls).collect(),
+            cipher: session.cipher,
+            ..Response::default()
+        };
+        if gathered.clean && session.may_go_on() {
+            self.pool.put(&ask.origin, Line::H2(session));
+        }
+        Ok(response)
     }
 
     /// Why the body of an answer is not to be had, if so.
@@ -429,7 +459,7 @@ impl Fetcher for HttpFetcher {
             Ok(url) => self.first_address(&url).await,
             Err(fault) => Err(fault),
         };
-        found.map_err(|fault| fault.told(self.clock.at(began), began.elapsed()))
+        found.map_err(|fault| fault.told(self.clock.at(began), began.elapsed(), None))
     }
 }
 

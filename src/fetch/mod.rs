@@ -102,6 +102,8 @@ pub struct Response {
     pub started: Time,
     /// From there to the last byte.
     pub took: Duration,
+    /// The request had to be sent a second time, on a connection of its own.
+    pub repeated: Option<Repeat>,
 }
 
 impl Response {
@@ -141,6 +143,9 @@ pub enum FetchErrorKind {
     /// What came is not HTTP.
     #[error("not HTTP")]
     Protocol,
+    /// The server chose HTTP/2, and what it has to say cannot be had so: the next request is over HTTP/1.1.
+    #[error("HTTP/1.1 is to be asked")]
+    Old,
     /// The address is private, loopback or otherwise not public, and not allowed by `--allow-address`.
     #[error("private address")]
     PrivateAddress,
@@ -156,6 +161,12 @@ impl FetchErrorKind {
         !matches!(self, Self::PrivateAddress)
     }
 
+    /// Nothing is wrong with the page or its host: it has only to be asked in another way.
+    #[must_use]
+    pub fn is_detour(&self) -> bool {
+        matches!(self, Self::Old)
+    }
+
     /// A short word that is the same for like cases, for counters and reports.
     #[must_use]
     pub fn word(&self) -> &'static str {
@@ -166,6 +177,7 @@ impl FetchErrorKind {
             Self::Timeout => "timeout",
             Self::Tls => "tls",
             Self::Protocol => "protocol",
+            Self::Old => "http1-required",
             Self::PrivateAddress => "private-address",
             Self::Spool => "spool",
         }
@@ -177,7 +189,7 @@ impl FetchErrorKind {
         match self {
             Self::Dns => -1,
             Self::Connect | Self::Tls => -2,
-            Self::Broken | Self::Protocol => -3,
+            Self::Broken | Self::Protocol | Self::Old => -3,
             Self::Timeout => -4,
             Self::PrivateAddress => -5001,
             Self::Spool => -5,
@@ -197,6 +209,28 @@ pub struct FetchError {
     pub started: Time,
     /// How long it took.
     pub took: Duration,
+    /// As in a [`Response`].
+    pub repeated: Option<Repeat>,
+}
+
+/// Why a request was sent twice at once: the server had certainly not looked at the first one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeat {
+    /// A kept connection ended before a byte of an answer (RFC 9112 section 9.3.1, RFC 9113 section 8.7).
+    Dropped,
+    /// The server said so.
+    Refused,
+}
+
+impl Repeat {
+    /// The annotation in crawl.log.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Dropped => "repeat:dropped",
+            Self::Refused => "repeat:refused",
+        }
+    }
 }
 
 /// Something that makes requests: the network, or a web made of arithmetic in tests.

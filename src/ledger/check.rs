@@ -77,6 +77,7 @@ mod tests {
             origins: Vec::new(),
             imported: None,
             listed: 0,
+            secrets: Vec::new(),
         }
     }
 

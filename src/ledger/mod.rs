@@ -50,6 +50,8 @@ pub const PAGES: &str = "pages.jsonl";
 const TAIL_KEY: &[u8] = b"tail";
 /// A counter that the tail's form, which is older, has no place for.
 const TEXTS_CUT_KEY: &[u8] = b"texts-cut";
+const SECRETS_KEY: &[u8] = b"secrets";
+const REPEATS_KEY: &[u8] = b"repeats";
 const JOB_KEY: &[u8] = b"job";
 const RULES_KEY: &[u8] = b"rules";
 const IMPORTED_KEY: &[u8] = b"cookies.txt";
@@ -290,6 +292,11 @@ impl Ledger {
         self.batch.put(Table::Meta, IMPORTED_KEY, encode(&file));
     }
 
+    /// Notes the names of the passwords that the job is crawled with.
+    pub fn keep_secrets(&mut self, names: &[String]) {
+        self.batch.put(Table::Meta, SECRETS_KEY, encode(&names));
+    }
+
     fn batch_fact(&mut self, fact: &Fact) {
         for (host, place, row) in &fact.put {
             self.tail.next_sequence = self.tail.next_sequence.max(place.sequence + 1);
@@ -327,6 +334,10 @@ impl Ledger {
         if fact.delta.texts_cut > 0 {
             let texts_cut = self.tail.counters.texts_cut + fact.delta.texts_cut;
             self.batch.put(Table::Meta, TEXTS_CUT_KEY, encode(&texts_cut));
+        }
+        if fact.delta.repeats > 0 {
+            let repeats = self.tail.counters.repeats + fact.delta.repeats;
+            self.batch.put(Table::Meta, REPEATS_KEY, encode(&repeats));
         }
         if let Some((host, row)) = &fact.traps {
             let key = [TRAP_PREFIX, &host.to_be_bytes()].concat();

@@ -5,8 +5,8 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    IMPORTED_KEY, JOB_KEY, LISTED_KEY, ORIGIN_PREFIX, RULES_KEY, SKIPPED_KEY, TAIL_KEY, TEXTS_CUT_KEY, TRAP_COUNTS_KEY,
-    TRAP_PREFIX, WIDEN_PREFIX,
+    IMPORTED_KEY, JOB_KEY, LISTED_KEY, ORIGIN_PREFIX, REPEATS_KEY, RULES_KEY, SECRETS_KEY, SKIPPED_KEY, TAIL_KEY,
+    TEXTS_CUT_KEY, TRAP_COUNTS_KEY, TRAP_PREFIX, WIDEN_PREFIX,
 };
 use crate::archive::warc::Members;
 use crate::clock::Time;
@@ -118,6 +118,8 @@ pub struct Found {
     pub imported: Option<Fingerprint>,
     /// URLs admitted from sitemaps.
     pub listed: u64,
+    /// The names of the passwords that the job was crawled with last; none of a job of a version that did not note them.
+    pub secrets: Vec<String>,
 }
 
 /// Reads what the store says of a job, before anything is changed.
@@ -135,6 +137,9 @@ pub fn look(store: &dyn Store) -> io::Result<Found> {
         .unwrap_or_default();
     if let Some(bytes) = read(TEXTS_CUT_KEY)? {
         tail.counters.texts_cut = decode(&bytes)?;
+    }
+    if let Some(bytes) = read(REPEATS_KEY)? {
+        tail.counters.repeats = decode(&bytes)?;
     }
     // not in the tail, because jobs of earlier versions have none
     let traps = read(TRAP_COUNTS_KEY)?.map(|bytes| decode(&bytes)).transpose()?;
@@ -173,6 +178,10 @@ pub fn look(store: &dyn Store) -> io::Result<Found> {
         origins,
         imported,
         listed,
+        secrets: read(SECRETS_KEY)?
+            .map(|bytes| decode(&bytes))
+            .transpose()?
+            .unwrap_or_default(),
     })
 }
 

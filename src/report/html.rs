@@ -222,6 +222,10 @@ fn rest(out: &mut String, outcome: &Outcome) {
         &[
             ("shortest pause between two requests to a host", gap),
             ("requests before their time", thousands(counters.politeness_violations)),
+            (
+                "requests sent twice, as the server had not looked at the first",
+                thousands(counters.repeats),
+            ),
             ("robots.txt read", thousands(counters.robots_fetched)),
             ("retries", thousands(counters.retries)),
             ("hosts given up", thousands(counters.hosts_retired)),

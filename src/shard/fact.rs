@@ -176,6 +176,8 @@ pub enum End {
         code: i32,
         /// Another try may help.
         retryable: bool,
+        /// Nothing is wrong: it has to be asked in another way, which is no retry.
+        detour: bool,
     },
 }
 
@@ -224,6 +226,8 @@ pub struct Done {
     pub content: Option<Content>,
     /// Links that were traps by themselves, counted by rule.
     pub traps: Vec<(Rule, u64)>,
+    /// The request was sent twice at once: the server had certainly not looked at the first one.
+    pub repeated: bool,
 }
 
 impl Done {
@@ -245,6 +249,7 @@ impl Done {
             set_cookies: Vec::new(),
             content: None,
             traps: Vec::new(),
+            repeated: false,
         }
     }
 }

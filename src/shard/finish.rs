@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::fact::{Done, End, Fact, Link, RobotsBody, SeedResult, What, Work};
 use super::host::{Access, GIVEN_UP, Mood, Retired};
-use super::{Errand, ROBOTS_REDIRECTS, Shard};
+use super::{Errand, MAX_DETOURS, ROBOTS_REDIRECTS, Shard};
 use crate::clock::Time;
 use crate::frontier::{HostId, Item, Place};
 use crate::politeness;
@@ -32,6 +32,7 @@ const FAULTY_MAX: u32 = 3;
 
 fn health(end: &End) -> Health {
     match end {
+        End::Failed { detour: true, .. } => Health::Good,
         End::Failed { .. } => Health::Dead,
         End::Answered { status: 429 | 503, .. } => Health::Busy,
         End::Answered {
@@ -73,6 +74,7 @@ impl Shard {
             set_cookies,
             content,
             traps,
+            repeated,
         } = done;
         let mut fact = self.new_fact();
         if let Some(jar) = &mut self.jar {
@@ -99,6 +101,7 @@ impl Shard {
         fact.delta.links_dropped = links_dropped;
         fact.delta.texts_cut = u64::from(text_cut);
         fact.delta.skipped = skipped;
+        fact.delta.repeats = u64::from(repeated);
         fact.delta.traps = traps.iter().map(|(rule, count)| (rule.word(), *count)).collect();
         if let End::Answered { received, decoded, .. } = &end {
             fact.delta.received = *received;
@@ -203,6 +206,11 @@ impl Shard {
     ) {
         self.host(id).queue.settled(place);
         fact.remove = Some((id, place));
+        if self.detours(id, end) {
+            fact.delta.settled = Settled::Retry;
+            self.push(id, item, place.priority, &mut fact.put);
+            return;
+        }
         item.path.tries = item.path.tries.saturating_add(1);
         fact.tries = item.path.tries;
         let tries_left = u32::from(item.path.tries) <= self.settings.retries;
@@ -334,11 +342,15 @@ impl Shard {
     /// alone is broken is taken to disallow everything.
     fn robots_failed(&mut self, asked: HostId, errand: &Errand, end: &End, fact: &mut Fact, at: Time) -> Access {
         let retries = self.settings.retries;
+        let detours = self.detours(errand.owner, end);
         let host = self.host(errand.owner);
         let tries = match host.access(errand.scheme) {
             Access::Fetching(tries) => *tries,
             _ => 0,
         };
+        if detours {
+            return Access::Due(tries);
+        }
         let may_help = !matches!(end, End::Failed { retryable: false, .. });
         if tries < retries && may_help {
             return Access::Due(tries + 1);
@@ -358,6 +370,15 @@ impl Shard {
             });
         }
         Access::DisallowAll(at)
+    }
+
+    /// May the request be made again, in another way, without being counted as a retry? A host that never has enough of
+    /// this has no more of it in the end.
+    fn detours(&mut self, id: HostId, end: &End) -> bool {
+        let host = self.host(id);
+        let may = matches!(end, End::Failed { detour: true, .. }) && host.detours < MAX_DETOURS;
+        host.detours += u32::from(may);
+        may
     }
 
     /// Answers of 403 in a row. One of 429 or 503 and a request without an answer say neither that we are shut out nor
@@ -383,7 +404,7 @@ impl Shard {
         let asked_for = match end {
             End::Answered {
                 retry_after,
-                status: 403 | 429 | 500..=599 | 300..=399,
+                status: 403 | 413 | 429 | 500..=599 | 300..=399,
                 ..
             } => *retry_after,
             _ => None,

@@ -180,6 +180,8 @@ pub(super) struct Host {
     pub(super) pause: Duration,
     /// Answers of 403 in a row.
     pub(super) forbidden: u32,
+    /// Requests of this run that were made again without being counted as retries.
+    pub(super) detours: u32,
     /// Where it is, if that matters.
     pub(super) address: Address,
     /// Stands in the line of its address.
@@ -215,6 +217,7 @@ impl Host {
             rested_from: None,
             pause: Duration::ZERO,
             forbidden: 0,
+            detours: 0,
             address: Address::Unknown,
             in_line: false,
             hold: 0,

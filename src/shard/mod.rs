@@ -45,6 +45,9 @@ pub const WINDOW_ITEMS: usize = 100_000;
 pub const ROBOTS_CACHE_BYTES: usize = 16 << 20;
 /// Redirects followed from a robots.txt (RFC 9309 section 2.3.1.2).
 pub const ROBOTS_REDIRECTS: u8 = 5;
+/// Requests to a host in one run that may be made again in another way without being counted as retries: as many as can
+/// be in flight to it when the first of them tells that it must be so.
+pub const MAX_DETOURS: u32 = 64;
 /// How long a host waits for a fact to become durable before it is looked at again.
 const HOLD_STEP: Duration = Duration::from_millis(20);
 

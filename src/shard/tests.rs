@@ -106,6 +106,7 @@ fn refused() -> End {
         reason: "connect",
         detail: "h: refused".to_owned(),
         retryable: true,
+        detour: false,
         code: -2,
     }
 }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::clock::Time;
-use crate::fetch::{Response, Truncated};
+use crate::fetch::{Repeat, Response, Truncated};
 use crate::ledger::LogEntry;
 
 /// Heritrix's code for a runtime exception.
@@ -77,6 +77,12 @@ impl Line<'_> {
             extra,
         }
     }
+}
+
+/// That a request was sent twice, and why.
+#[must_use]
+pub fn of_repeat(repeated: Option<Repeat>) -> Option<String> {
+    repeated.map(|why| why.as_str().to_owned())
 }
 
 /// How a response came, as annotations: over HTTP/2, and Heritrix's word for a body that is not whole.

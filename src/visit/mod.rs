@@ -169,6 +169,7 @@ fn no_answer(error: FetchError) -> End {
         detail: error.detail,
         code: error.kind.code(),
         retryable: error.kind.retryable(),
+        detour: error.kind.is_detour(),
     }
 }
 
@@ -182,7 +183,13 @@ fn spool_failed(source: io::Error) -> WriteError {
 fn failed(work: Work, error: FetchError, at: Time) -> Visited {
     let span = Some((error.started, error.took));
     let code = error.kind.code();
-    unanswered(work, no_answer(error), code, span, at)
+    let repeated = error.repeated;
+    let mut visited = unanswered(work, no_answer(error), code, span, at);
+    visited.done.repeated = repeated.is_some();
+    if let Some(log) = &mut visited.log {
+        log.annotations.extend(log::of_repeat(repeated));
+    }
+    visited
 }
 
 /// A visit without a response to archive.
@@ -253,6 +260,7 @@ fn answered(
         reason: "internal",
         detail,
         retryable: false,
+        detour: false,
         code: log::INTERNAL,
     };
     Ok(Some(Read::Defect {
@@ -283,6 +291,7 @@ impl Read {
                     set_cookies: reading.set_cookies,
                     content: reading.content,
                     traps: reading.judged.traps,
+                    repeated: reading.repeated,
                     ..Done::new(work, reading.end, at)
                 },
                 members: reading.members,
@@ -321,6 +330,7 @@ struct Reading {
     robots: Option<RobotsBody>,
     set_cookies: Vec<String>,
     content: Option<Content>,
+    repeated: bool,
     page: Option<String>,
     address: String,
 }
@@ -339,13 +349,15 @@ fn read(work: &Work, response: &Response, at: Time, settings: &Settings, size: S
         mime: mime.clone(),
         cut_short: response.truncated == Some(crate::fetch::Truncated::Disconnect),
         retry_after: response
-            .header("retry-after")
-            .and_then(|value| politeness::retry_after(value, at)),
+            .header_all("retry-after")
+            .filter_map(|value| politeness::retry_after(value, at))
+            .max(),
         received: response.body.len(),
         decoded: decoded.len,
     };
     let address = work.url().href().to_owned();
     let mut annotations = tries(path_of(work));
+    annotations.extend(log::of_repeat(response.repeated));
     annotations.extend(log::of_wire(response));
     annotations.extend(response.skipped.map(|_| "midFetchAbort".to_owned()));
     annotations.extend(decoded.fault.map(|fault| format!("decode:{}", fault.as_str())));
@@ -424,6 +436,7 @@ fn read(work: &Work, response: &Response, at: Time, settings: &Settings, size: S
             Vec::new()
         },
         content,
+        repeated: response.repeated.is_some(),
         page: page.fields.filter(|_| !left_out),
         address,
     }))

@@ -74,6 +74,7 @@ mod tests {
             cipher: None,
             started: Time(0),
             took: Duration::ZERO,
+            repeated: None,
         }
     }
 

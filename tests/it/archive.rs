@@ -45,6 +45,7 @@ fn sample(uri: &str, key: &str, head: &[u8], body: &[u8]) -> Sample {
         cipher: None,
         started: STARTED,
         took: Duration::from_millis(7),
+        repeated: None,
     };
     Sample {
         uri: uri.to_owned(),

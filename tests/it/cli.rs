@@ -410,3 +410,36 @@ fn completions_and_sizes_are_printed() {
             &["expected one of bloom, classic, scalable, counting, cuckoo, quotient, tags, "],
         );
 }
+
+#[test]
+fn a_wrong_value_of_a_flag_is_named_with_what_is_allowed() {
+    for (words, said) in [
+        (
+            &["--insecure-tls", "maybe"][..],
+            "--insecure-tls: expected nothing behind it, or --insecure-tls=yes or --insecure-tls=no, found \"maybe\"",
+        ),
+        (
+            &["--insecure-tls=maybe"],
+            "--insecure-tls: expected yes or no, found \"maybe\"",
+        ),
+        (
+            &["--delay-factor", "-1"],
+            "--delay-factor: expected a number from 0 to 1000, found \"-1\"",
+        ),
+        (&["--delay", "-1s"], "--delay: expected a duration such as"),
+        (
+            &["--max-pages", "-3"],
+            "--max-pages: expected a whole number of at least 1",
+        ),
+        (&["--max-body", "-1"], "--max-body: expected a size such as"),
+    ] {
+        let done = Command::new(env!("CARGO_BIN_EXE_crawler"))
+            .args(["--seed", "http://127.0.0.1/"])
+            .args(words)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.status.code(), Some(2), "{text}");
+        assert!(text.contains(said), "{words:?}: {text}");
+    }
+}

@@ -34,13 +34,12 @@ const LAYERS: [&[&str]; 7] = [
 ];
 
 /// The one module that may name a package.
-const DOORS: [(&str, &str); 14] = [
+const DOORS: [(&str, &str); 13] = [
     ("quick_xml", "extract/dash"),
     ("url", "url"),
     ("bitvec", "seen"),
     ("governor", "politeness"),
     ("reqwest", "fetch"),
-    ("hyper", "fetch"),
     ("h2", "fetch"),
     ("tokio_rustls", "fetch"),
     ("rustls", "fetch"),

@@ -180,7 +180,15 @@ async fn an_http_proxy_leads_to_tls_and_forwards_the_rest() {
         let refused = stranger.fetch_href(url, None).await;
         assert_fault(refused, &FetchErrorKind::Connect, "site.test: the proxy refuses: 407");
     }
-    for host in ["10.0.0.1", "localhost", "[::1]", "127.1"] {
+    for host in [
+        "10.0.0.1",
+        "localhost",
+        "[::1]",
+        "127.1",
+        "printer.local",
+        "metadata.google.internal",
+        "intranet",
+    ] {
         let before = proxy.asked().len();
         let refused = web.fetch_href(&format!("https://{host}/"), None).await;
         assert_fault(refused, &FetchErrorKind::PrivateAddress, "--allow-address");
@@ -223,6 +231,8 @@ async fn socks_leads_by_name_or_by_an_address_that_was_judged() {
         (&inside, "http://site.test/"),
         (&names, "http://127.0.0.1/"),
         (&names, "http://a.localhost/"),
+        (&names, "http://nas.lan/"),
+        (&names, "http://metadata.google.internal/"),
     ] {
         assert_fault(
             web.fetch_href(url, None).await,
@@ -259,6 +269,45 @@ async fn socks_leads_by_name_or_by_an_address_that_was_judged() {
 }
 
 #[tokio::test]
+async fn a_private_name_goes_through_once_a_private_range_is_allowed() {
+    let server = RawServer::always(vec![send(page("inside"))]).await;
+    let proxy = Proxy::start(Speaks::Socks, server.address, None).await;
+    let web = through(&format!("socks5h://{}", proxy.address), |s| {
+        s.addresses.allow = vec!["10.0.0.0/8".parse().unwrap()];
+    });
+    let response = web.fetch_href("http://printer.local/", None).await.unwrap();
+    assert_body(&response, b"inside", None);
+    let refused = web.fetch_href("http://localhost/", None).await;
+    assert_fault(refused, &FetchErrorKind::PrivateAddress, "--allow-address 127.0.0.1/32");
+    assert_eq!(proxy.asked(), ["printer.local:80"]);
+}
+
+#[tokio::test]
+async fn a_proxy_that_talks_before_it_is_asked_answers_nothing() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut greeting = [0; 3];
+            stream.read_exact(&mut greeting).await.unwrap();
+            stream.write_all(&[5, 0]).await.unwrap();
+            let mut request = [0; 4 + 1 + 9 + 2];
+            stream.read_exact(&mut request).await.unwrap();
+            let reply = [&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0][..], &page("poison")].concat();
+            stream.write_all(&reply).await.unwrap();
+            let _ = stream.read_u8().await;
+        }
+    });
+    let web = through(&format!("socks5h://{address}"), |_| ());
+    let refused = web.fetch_href("http://site.test/", None).await;
+    assert_fault(
+        refused,
+        &FetchErrorKind::Connect,
+        "the proxy refuses: it talks before it is asked",
+    );
+}
+
+#[tokio::test]
 async fn a_proxy_that_is_none_is_said_so() {
     let server = RawServer::always(vec![send("nonsense\r\n")]).await;
     let web = through(&format!("http://{}", server.address), |_| ());
@@ -268,4 +317,33 @@ async fn a_proxy_that_is_none_is_said_so() {
     let web = through(&format!("socks5h://{nobody}"), |_| ());
     let refused = web.fetch_href("http://site.test/", None).await;
     assert_fault(refused, &FetchErrorKind::Connect, "is not reached: Connection refused");
+}
+
+#[test]
+fn a_site_over_tls_is_crawled_through_a_proxy() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let server = runtime.block_on(SecureServer::start(manner(&["h2", "http/1.1"])));
+    let proxy = runtime.block_on(Proxy::start(Speaks::Http, server.address, Some(("me", "s3cret"))));
+    let job = crate::harness::Job::without_permission(&["https://site.test/page"])
+        .switch("--insecure-tls")
+        .flag("--proxy", &format!("http://me:s3cret@{}", proxy.address));
+    job.run().assert_code(0);
+    let paths: Vec<String> = server.requests().into_iter().map(|seen| seen.path).collect();
+    assert_eq!(paths, ["/robots.txt", "/page"]);
+    assert!(
+        proxy
+            .asked()
+            .iter()
+            .all(|head| head.starts_with("CONNECT site.test:443 "))
+    );
+    let records = job.records();
+    let page = records
+        .iter()
+        .find(|record| record.is_answer() && record.uri() == "https://site.test/page");
+    assert_eq!(page.unwrap().headers["warc-protocol"], "tls/1.3");
+    let settings = std::fs::read_to_string(job.dir().join("config.toml")).unwrap();
+    assert!(
+        settings.contains("me:redacted@") && !settings.contains("s3cret"),
+        "{settings}"
+    );
 }

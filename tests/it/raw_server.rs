@@ -55,7 +55,12 @@ pub(crate) struct RawServer {
 impl RawServer {
     /// Listens on 127.0.0.1 and answers each request by the script's steps.
     pub(crate) async fn start(script: impl Fn(&Seen) -> Vec<Step> + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::start_at("127.0.0.1:0", script).await
+    }
+
+    /// The same at an address.
+    pub(crate) async fn start_at(at: &str, script: impl Fn(&Seen) -> Vec<Step> + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind(at).await.unwrap();
         let address = listener.local_addr().unwrap();
         let (log, open) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
         let (requests, connections, script) = (Arc::clone(&log), Arc::clone(&open), Arc::new(script));

@@ -2,8 +2,10 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use bytes::Bytes;
+use futures_util::StreamExt;
 use rcgen::{CertificateParams, KeyPair};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -26,6 +28,9 @@ pub(crate) struct Manner {
     pub(crate) answer: Vec<u8>,
     /// What is done with each stream of HTTP/2.
     pub(crate) h2: fn(&Seen) -> H2Step,
+    /// Frames that are sent as they are once a stream is begun, instead of all that. Then the connection is kept, or, if
+    /// there is nothing, dropped.
+    pub(crate) raw: Option<fn(&Seen) -> Vec<u8>>,
 }
 
 /// A request.
@@ -37,6 +42,7 @@ pub(crate) struct Seen {
     pub(crate) path: String,
     pub(crate) protocol: &'static str,
     pub(crate) headers: http::HeaderMap,
+    pub(crate) at: Instant,
 }
 
 /// What becomes of a stream.
@@ -47,8 +53,18 @@ pub(crate) enum H2Step {
     Reset(h2::Reason),
     /// The connection is told to go away, without an answer.
     GoAway,
+    /// The connection is told to go away with an error, without an answer.
+    GoAwayWith(h2::Reason),
+    /// The connection is dropped, without a word of TLS.
+    Drop,
     /// Nothing is said.
     Silence,
+}
+
+/// A frame of HTTP/2 as it is sent.
+pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
 pub(crate) fn manner(protocols: &[&'static str]) -> Manner {
@@ -65,8 +81,12 @@ pub(crate) fn manner(protocols: &[&'static str]) -> Manner {
                 vec![Bytes::from_static(b"second")],
             )
         },
+        raw: None,
     }
 }
+
+/// Frames for a stream that is begun.
+pub(crate) type Raw = Arc<dyn Fn(&Seen) -> Vec<u8> + Send + Sync>;
 
 /// The running server. It ends with the test's runtime.
 pub(crate) struct SecureServer {
@@ -76,6 +96,12 @@ pub(crate) struct SecureServer {
 
 impl SecureServer {
     pub(crate) async fn start(manner: Manner) -> Self {
+        let raw = manner.raw.map(|raw| -> Raw { Arc::new(raw) });
+        Self::start_with(manner, raw).await
+    }
+
+    /// As [`Self::start`], with frames made by something that knows more.
+    pub(crate) async fn start_with(manner: Manner, raw: Option<Raw>) -> Self {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
         let certificate = params.self_signed(&key).unwrap().der().clone();
@@ -96,10 +122,14 @@ impl SecureServer {
             for connection in 0.. {
                 let (tcp, _) = listener.accept().await.unwrap();
                 let (acceptor, manner, log) = (acceptor.clone(), manner.clone(), Arc::clone(&requests));
+                let raw = raw.clone();
                 tokio::spawn(async move {
                     // who does not believe the certificate hangs up here
                     if let Ok(stream) = acceptor.accept(tcp).await {
-                        if stream.get_ref().1.alpn_protocol() == Some(b"h2") && !manner.lies {
+                        let h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2") && !manner.lies;
+                        if let Some(raw) = raw.filter(|_| h2) {
+                            frames(stream, connection, &*raw, &log).await;
+                        } else if h2 {
                             second(stream, connection, &manner, &log).await;
                         } else {
                             first(stream, connection, &manner, &log).await;
@@ -139,6 +169,7 @@ async fn first(mut stream: TlsStream<TcpStream>, connection: usize, manner: &Man
         path,
         protocol: "http/1.1",
         headers: http::HeaderMap::new(),
+        at: Instant::now(),
     });
     let _ = stream.write_all(&manner.answer).await;
     let _ = stream.flush().await;
@@ -162,6 +193,7 @@ async fn second(stream: TlsStream<TcpStream>, connection: usize, manner: &Manner
             path: request.uri().path().to_owned(),
             protocol: "h2",
             headers: request.headers().clone(),
+            at: Instant::now(),
         };
         turn += 1;
         log.lock().unwrap().push(seen.clone());
@@ -192,7 +224,48 @@ async fn second(stream: TlsStream<TcpStream>, connection: usize, manner: &Manner
                 streams.abrupt_shutdown(h2::Reason::NO_ERROR);
                 held.push(respond);
             }
+            H2Step::GoAwayWith(reason) => {
+                streams.abrupt_shutdown(reason);
+                held.push(respond);
+            }
+            H2Step::Drop => return,
             H2Step::Silence => held.push(respond),
         }
+    }
+}
+
+async fn frames(
+    mut stream: TlsStream<TcpStream>,
+    connection: usize,
+    raw: &(dyn Fn(&Seen) -> Vec<u8> + Send + Sync),
+    log: &Mutex<Vec<Seen>>,
+) {
+    let mut preface = [0; 24];
+    if stream.read_exact(&mut preface).await.is_err() {
+        return;
+    }
+    let mut codec = h2::Codec::<_, Bytes>::new(stream);
+    let mut turn = 0;
+    while let Some(Ok(frame)) = codec.next().await {
+        let h2::frame::Frame::Headers(head) = frame else {
+            continue;
+        };
+        let (pseudo, headers) = head.into_parts();
+        let seen = Seen {
+            connection,
+            turn,
+            path: pseudo.path.unwrap().to_string(),
+            protocol: "h2",
+            headers,
+            at: Instant::now(),
+        };
+        turn += 1;
+        log.lock().unwrap().push(seen.clone());
+        let bytes = raw(&seen);
+        if bytes.is_empty() {
+            return;
+        }
+        codec.get_mut().write_all(&bytes).await.unwrap();
+        codec.get_mut().flush().await.unwrap();
     }
 }

@@ -310,6 +310,7 @@ impl Fetcher for Web {
                 detail,
                 started,
                 took,
+                repeated: None,
             });
         }
         self.log.lock().unwrap()[number].answered = true;
@@ -341,6 +342,7 @@ impl Fetcher for Web {
             cipher: None,
             started,
             took,
+            repeated: None,
         })
     }
 
@@ -357,6 +359,7 @@ impl Fetcher for Web {
                 detail: format!("{}: unknown", url.host()),
                 started,
                 took,
+                repeated: None,
             });
         }
         Ok(Self::address(url.host()))
@@ -519,6 +522,8 @@ fn plan(dice: &mut Dice, seeds: &[&str]) -> Plan {
             .map(|seed| CrawlUrl::parse(seed, &identity).unwrap().into())
             .collect(),
         scope: Scope::new(ScopeKind::Any, &[], &[], None).unwrap(),
+        secrets: Vec::new(),
+        no_secrets: false,
         keep_cookies: true,
         cookies: None,
         requisites: true,

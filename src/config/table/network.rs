@@ -112,6 +112,15 @@ pub(super) const SETTINGS: &[Setting] = &[
         ..BLANK
     },
     Setting {
+        key: "no_secrets",
+        shape: Shape::Switch,
+        name: "yes|no",
+        help: "Resume a job without the passwords it was begun with",
+        read: |c, v| put(&mut c.no_secrets, yes_no(one(v))),
+        show: |c| show_yes_no(c.no_secrets),
+        ..BLANK
+    },
+    Setting {
         key: "insecure_tls",
         shape: Shape::Switch,
         name: "yes|no",

@@ -4,8 +4,8 @@ use std::fmt;
 
 use reqwest::Url;
 
-/// User and password for one host (RFC 7617), sent to nobody else: not after a redirect to another host, not to another
-/// port or over another scheme if those were given.
+/// User and password for one host (RFC 7617), sent to nobody else: not after a redirect to another host, not to a port
+/// that is not the scheme's own unless it was given, nor over another scheme if one was given.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Auth {
     scheme: Option<String>,
@@ -36,6 +36,9 @@ impl Auth {
         let rest = rest.strip_suffix('/').unwrap_or(rest);
         // a port that is some scheme's own would be lost on it: this one has none
         let parsed = Url::parse(&format!("http://{rest}/")).map_err(|_| expected())?;
+        if rest.contains('*') {
+            return Err(format!("{}: a password is for one host, not for a pattern", expected()));
+        }
         let bare = parsed.path() == "/" && parsed.query().is_none() && parsed.fragment().is_none();
         if !bare || !parsed.username().is_empty() || parsed.password().is_some() {
             return Err(expected());
@@ -57,7 +60,15 @@ impl Auth {
     pub(super) fn is_for(&self, url: &Url) -> bool {
         self.scheme.as_deref().is_none_or(|scheme| scheme == url.scheme())
             && url.host_str().is_some_and(|host| plain(host) == self.host)
-            && self.port.is_none_or(|port| url.port_or_known_default() == Some(port))
+            && match self.port {
+                Some(port) => url.port_or_known_default() == Some(port),
+                None => url.port().is_none(),
+            }
+    }
+
+    /// How much was said of the place: of two passwords for an address the one that says more is meant.
+    pub(super) fn exactness(&self) -> (bool, bool) {
+        (self.port.is_some(), self.scheme.is_some())
     }
 
     /// Host, with scheme and port if given: what may be shown.
@@ -91,7 +102,9 @@ mod tests {
         for (given, url, sent) in [
             ("a.test", "https://a.test/x", true),
             ("a.test", "http://A.test./x", true),
-            ("a.test", "http://a.test:8080/", true),
+            ("a.test", "http://a.test:80/", true),
+            ("a.test", "http://a.test:8080/", false),
+            ("https://a.test", "https://a.test:8443/", false),
             ("a.test", "http://b.a.test/", false),
             ("a.test", "http://a.test.b/", false),
             ("a.test:8080", "http://a.test:8080/", true),
@@ -106,7 +119,16 @@ mod tests {
             let auth = Auth::new(given, "u", "p").unwrap();
             assert_eq!(auth.is_for(&Url::parse(url).unwrap()), sent, "{given} {url}");
         }
-        for given in ["", "a b", "a.test/path", "u@a.test", "ftp://a.test", "a.test?x"] {
+        for given in [
+            "",
+            "*",
+            "*.a.test",
+            "a b",
+            "a.test/path",
+            "u@a.test",
+            "ftp://a.test",
+            "a.test?x",
+        ] {
             assert!(Auth::new(given, "u", "p").is_err(), "{given}");
         }
         assert!(Auth::new("a.test", "u:v", "p").is_err());

@@ -7,11 +7,12 @@ use bytes::{Buf, BytesMut};
 
 use super::super::Truncated;
 use super::super::body::{Body, Sink};
+use super::HttpSettings;
 use super::h1::exchange::fill;
-use super::h1::framing::{Framing, Piece};
+use super::h1::framing::{Doubt, Framing, Piece};
 use super::h1::transfer::Undo;
+use super::h2::session::{self, Session};
 use super::stream::Stream;
-use super::{HttpSettings, fault};
 
 /// How the gathering of a body ended.
 pub(super) struct Gathered {
@@ -39,7 +40,7 @@ impl Gathered {
 pub(super) async fn gather(
     stream: &mut Stream,
     buffer: &mut BytesMut,
-    (mut framing, mut undo): (Framing, Undo),
+    (mut framing, mut undo, doubt): (Framing, Undo, Option<Doubt>),
     settings: &HttpSettings,
     deadline: Instant,
 ) -> io::Result<Gathered> {
@@ -47,6 +48,8 @@ pub(super) async fn gather(
     let mut pace = Pace::new(settings.min_rate, settings.slow_after, Instant::now(), deadline);
     let alarm = tokio::time::sleep_until(pace.next_look().into());
     tokio::pin!(alarm);
+    let silence = tokio::time::sleep_until(deadline.into());
+    tokio::pin!(silence);
     let (mut received, mut clean) = (0_u64, false);
     let cut = |framing: &Framing, why| (!framing.ends_with_connection()).then_some(why);
     let truncated = 'message: loop {
@@ -55,9 +58,16 @@ pub(super) async fn gather(
             match framing.next(buffer) {
                 Piece::Data { skip, take } => {
                     buffer.advance(skip);
-                    for step in buffer.get(..take).unwrap_or_default().chunks(undo.step()) {
-                        let (bytes, broken) = undo.next(step);
-                        if !keep(&mut sink, bytes, settings).await? {
+                    let data = buffer.get(..take).unwrap_or_default();
+                    if undo.is_plain() {
+                        if !keep(&mut sink, data, settings).await? {
+                            break 'message Some(Truncated::Length);
+                        }
+                    } else {
+                        undo.push(data);
+                    }
+                    while let Some((bytes, broken)) = undo.pull() {
+                        if !keep(&mut sink, &bytes, settings).await? {
                             break 'message Some(Truncated::Length);
                         }
                         if broken {
@@ -79,6 +89,10 @@ pub(super) async fn gather(
                 Piece::Broken => break 'message Some(Truncated::Disconnect),
             }
         }
+        let silent = doubt.as_ref().and_then(|doubt| doubt.silence(received));
+        if let Some((silent, _)) = silent {
+            silence.as_mut().reset((Instant::now() + silent).into());
+        }
         let read = loop {
             tokio::select! {
                 biased; // the alarm first: a flood must not drown it out
@@ -91,6 +105,10 @@ pub(super) async fn gather(
                     alarm.as_mut().reset(pace.next_look().into());
                 }
                 read = fill(stream, buffer) => break read,
+                () = &mut silence, if silent.is_some() => {
+                    let whole = silent.is_some_and(|(_, whole)| whole);
+                    break 'message (!whole).then_some(Truncated::Time);
+                }
             }
         };
         match read {
@@ -110,21 +128,23 @@ pub(super) async fn gather(
     })
 }
 
-/// Reads the body of an answer over HTTP/2, whose frames the client reads for us.
+/// Reads the body of an answer over HTTP/2; `announced` is what its `content-length` says.
 ///
 /// # Errors
 /// If the body cannot be written down.
 pub(super) async fn gather_h2(
-    response: &mut reqwest::Response,
+    session: &mut Session,
+    announced: Option<u64>,
     settings: &HttpSettings,
     deadline: Instant,
-) -> io::Result<(Body, Option<Truncated>)> {
-    let mut sink = Sink::new(&settings.spool, response.content_length());
+) -> io::Result<Gathered> {
+    let mut sink = Sink::new(&settings.spool, announced);
     let mut pace = Pace::new(settings.min_rate, settings.slow_after, Instant::now(), deadline);
     let alarm = tokio::time::sleep_until(pace.next_look().into());
     tokio::pin!(alarm);
+    let mut clean = false;
     let truncated = loop {
-        let chunk = tokio::select! {
+        let piece = tokio::select! {
             biased;
             () = &mut alarm => {
                 if pace.too_slow(sink.len()) {
@@ -133,23 +153,27 @@ pub(super) async fn gather_h2(
                 alarm.as_mut().reset(pace.next_look().into());
                 continue;
             }
-            chunk = response.chunk() => chunk,
+            piece = session.piece() => piece,
         };
-        match chunk {
-            Ok(Some(chunk)) => {
-                if !keep(&mut sink, &chunk, settings).await? {
+        match piece {
+            session::Piece::Data(data) => {
+                if !keep(&mut sink, &data, settings).await? {
                     break Some(Truncated::Length);
                 }
             }
-            Ok(None) => break None,
-            // the answer is whole and the server only stops listening to the request (RFC 9113 section 8.1)
-            Err(e) if fault::find::<h2::Error>(&e).is_some_and(|e| e.reason() == Some(h2::Reason::NO_ERROR)) => {
-                break None;
+            session::Piece::End => {
+                clean = true;
+                let short = announced.is_some_and(|announced| sink.len() < announced);
+                break short.then_some(Truncated::Disconnect);
             }
-            Err(_) => break Some(Truncated::Disconnect),
+            session::Piece::Broken => break Some(Truncated::Disconnect),
         }
     };
-    Ok((sink.finish().await?, truncated))
+    Ok(Gathered {
+        body: sink.finish().await?,
+        truncated,
+        clean,
+    })
 }
 
 /// Takes what fits of a piece of a body; did all of it?

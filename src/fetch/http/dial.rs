@@ -14,9 +14,12 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::super::FetchErrorKind;
-use super::super::dns::{AddressPolicy, Cidr, NameError, Names, loopback};
+use super::super::dns::{AddressPolicy, Cidr, NameError, Names, local, loopback};
 use super::HttpSettings;
 use super::fault::{self, Fault};
+use super::h1::exchange::NoHead;
+use super::h2::session::Session;
+use super::pool::Line;
 use super::proxy::{Proxy, Target};
 use super::stream::{Connection, Stream};
 use super::tls;
@@ -36,14 +39,6 @@ pub(super) struct Dialer {
     /// Offers HTTP/1.1 alone.
     old: TlsConnector,
     agent: String,
-}
-
-/// What was made.
-pub(super) enum Dialed {
-    /// HTTP/1.1 is spoken.
-    H1(Connection),
-    /// The server chose HTTP/2, which is spoken over connections of its own.
-    H2,
 }
 
 impl Dialer {
@@ -72,12 +67,17 @@ impl Dialer {
 
     /// Judges a host that no look-up will judge: see the head of `dns.rs`.
     pub(super) fn judge_host(&self, host: &str) -> Result<(), Fault> {
-        let private = match literal(host) {
-            Some(address) => (!self.addresses.allows(address)).then_some(address),
-            None if self.is_blind() => loopback(host).filter(|address| !self.addresses.allows(*address)),
-            None => None,
+        let error = match literal(host) {
+            Some(address) if !self.addresses.allows(address) => NameError::Private(address),
+            Some(_) => return Ok(()),
+            None if !self.is_blind() => return Ok(()),
+            None => match loopback(host) {
+                Some(address) if !self.addresses.allows(address) => NameError::Private(address),
+                None if local(host) && !self.addresses.allows_private() => NameError::Local(host.to_owned()),
+                _ => return Ok(()),
+            },
         };
-        private.map_or(Ok(()), |address| Err(Fault::name(host, &NameError::Private(address))))
+        Err(Fault::name(host, &error))
     }
 
     /// The addresses of a host that may be connected to, in the order in which they are tried; `to` leaves one.
@@ -115,7 +115,7 @@ impl Dialer {
         to: Option<IpAddr>,
         http2: bool,
         connecting: &AtomicBool,
-    ) -> Result<Dialed, Fault> {
+    ) -> Result<Line, Fault> {
         connecting.store(true, Relaxed);
         let host = url.host_str().unwrap_or_default();
         let port = url.port_or_known_default().unwrap_or(80);
@@ -146,11 +146,14 @@ impl Dialer {
             if let Stream::Tls(stream) = &connection.stream
                 && stream.get_ref().1.alpn_protocol() == Some(b"h2")
             {
-                return Ok(Dialed::H2);
+                let session = Session::open(connection).await;
+                let session = session.map_err(|e| Fault::no_head(host, &NoHead::Dropped(e)))?;
+                connecting.store(false, Relaxed);
+                return Ok(Line::H2(Box::new(session)));
             }
         }
         connecting.store(false, Relaxed);
-        Ok(Dialed::H1(connection))
+        Ok(Line::H1(connection))
     }
 
     async fn through(

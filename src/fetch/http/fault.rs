@@ -1,13 +1,14 @@
-//! Why there is no answer: the client's chain of errors, judged.
+//! Why there is no answer: faults of all parts, judged.
 
 use std::error::Error as StdError;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::dns::NameError;
-use super::super::{FetchError, FetchErrorKind};
+use super::super::{FetchError, FetchErrorKind, Repeat};
 use super::h1::exchange::NoHead;
-use super::h2::notes::Attempt;
+use super::h2::session::NoAnswer;
 use crate::clock::Time;
 
 /// A request that brought no answer, without its times.
@@ -28,13 +29,14 @@ impl Fault {
     }
 
     /// With its times.
-    pub(super) fn told(self, started: Time, took: Duration) -> FetchError {
+    pub(super) fn told(self, started: Time, took: Duration, repeated: Option<Repeat>) -> FetchError {
         let Self { kind, detail } = self;
         FetchError {
             kind,
             detail,
             started,
             took,
+            repeated,
         }
     }
 
@@ -42,7 +44,7 @@ impl Fault {
     pub(super) fn name(host: &str, error: &NameError) -> Self {
         let kind = match error {
             NameError::Failed(_) => FetchErrorKind::Dns,
-            NameError::Private(_) => FetchErrorKind::PrivateAddress,
+            NameError::Private(_) | NameError::Local(_) => FetchErrorKind::PrivateAddress,
         };
         Self::new(kind, format!("{host}: {error}"))
     }
@@ -69,79 +71,30 @@ impl Fault {
         }
     }
 
-    /// Judges an error of the client for HTTP/2. One line, naming the host, in the words of the part that failed.
-    pub(super) fn of(error: &reqwest::Error, host: &str, attempt: &Attempt, patience: Duration) -> Self {
-        if let Some(name) = find::<NameError>(error) {
-            return Self::name(host, name);
-        }
-        if error.is_timeout() {
-            return Self::timeout(host, attempt.stuck_connecting(), patience);
-        }
-        if let Some(tls) = find::<rustls::Error>(error) {
-            return Self::new(
-                FetchErrorKind::Tls,
-                format!("{host}: TLS failed: {}", super::tls::words(tls)),
-            );
-        }
-        let words = words(error);
-        if error.is_connect() {
-            return match find::<io::Error>(error).map(io::Error::kind) {
-                // these do not come of opening a TCP connection, only of what is said on it next
-                Some(io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) => {
-                    Self::new(FetchErrorKind::Tls, format!("{host}: TLS failed: {words}"))
-                }
-                _ => Self::new(FetchErrorKind::Connect, format!("{host}: {words}")),
-            };
-        }
-        if error.is_builder() {
-            return Self::new(
-                FetchErrorKind::Protocol,
-                format!("{host}: the address cannot be asked for: {words}"),
-            );
-        }
-        match find::<h2::Error>(error) {
-            // said by us: what came breaks the rules
-            Some(http) if http.is_library() && http.reason().is_some() => Self::new(
-                FetchErrorKind::Protocol,
-                format!("{host}: what came is not HTTP/2: {words}"),
-            ),
-            _ => Self::new(
+    /// Judges why no head came over HTTP/2.
+    pub(super) fn no_answer(host: &str, why: &NoAnswer) -> Self {
+        match why {
+            NoAnswer::Dropped(why) => Self::new(
                 FetchErrorKind::Broken,
-                format!("{host}: the connection ended before an answer: {words}"),
+                format!("{host}: the connection ended before an answer: {why}"),
+            ),
+            NoAnswer::Refused(why) | NoAnswer::Broken(why) => {
+                Self::new(FetchErrorKind::Broken, format!("{host}: HTTP/2: {why}"))
+            }
+            NoAnswer::Old(why) => Self::new(
+                FetchErrorKind::Old,
+                format!("{host}: HTTP/2 cannot be had, HTTP/1.1 is next: {why}"),
             ),
         }
     }
-}
 
-/// Did the server let a request drop before it began an answer: by closing, or by saying that it did not take it?
-pub(super) fn before_any_answer(error: &reqwest::Error) -> bool {
-    if error.is_connect() {
-        return false;
+    /// With why HTTP/2 was not spoken.
+    pub(super) fn instead_of_h2(mut self, why: Option<Arc<str>>) -> Self {
+        if let Some(why) = why.filter(|_| self.kind != FetchErrorKind::Old) {
+            self.detail = format!("{} (over HTTP/1.1, as HTTP/2 cannot be had: {why})", self.detail);
+        }
+        self
     }
-    if find::<h2::Error>(error).is_some_and(|e| e.is_remote() || e.is_io()) {
-        return true;
-    }
-    find::<hyper::Error>(error).is_some_and(|e| {
-        let ended = find::<io::Error>(e).map(io::Error::kind);
-        e.is_incomplete_message()
-            || e.is_canceled()
-            || e.is_closed()
-            || matches!(ended, Some(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe))
-    })
-}
-
-/// The server did not look at the request (RFC 9113 section 8.7): it may be repeated on any connection.
-pub(super) fn refused_unseen(error: &reqwest::Error) -> bool {
-    find::<h2::Error>(error).is_some_and(|e| e.is_remote() && e.reason() == Some(h2::Reason::REFUSED_STREAM))
-}
-
-/// Can the server, or what it said, not be had over HTTP/2? Then HTTP/1.1 is left.
-pub(super) fn speaks_no_h2(error: &reqwest::Error) -> bool {
-    let alert = rustls::Error::AlertReceived(rustls::AlertDescription::NoApplicationProtocol);
-    if find::<rustls::Error>(error).is_some_and(|e| *e == alert || *e == rustls::Error::NoApplicationProtocol) {
-        return true;
-    }
-    find::<h2::Error>(error).is_some_and(|e| e.is_library() || e.reason() == Some(h2::Reason::HTTP_1_1_REQUIRED))
 }
 
 /// The end of the chain, where the cause is named, in one line and without the number of the system's error.

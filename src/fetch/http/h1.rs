@@ -18,7 +18,8 @@ use head::{Head, Search};
 use transfer::Undo;
 
 pub use framing::{MAX_CHUNK_LINE, MAX_TRAILER_BYTES};
-pub use head::{MAX_HEAD_BYTES, MAX_HEADER_LINES, MAX_JUNK_BYTES, MAX_LEADING_LINE_ENDS};
+pub use head::{MAX_HEAD_BYTES, MAX_JUNK_BYTES, MAX_LEADING_LINE_ENDS};
+pub use transfer::MAX_TRANSFER_CODINGS;
 
 /// Interim answers (1xx) before one answer that are read past.
 pub const MAX_INTERIM: usize = 32;
@@ -60,11 +61,7 @@ pub fn answers(bytes: &[u8], max_body: usize) -> (Vec<Answer>, Option<&'static s
                 Piece::Data { skip, take } => {
                     let data = rest.get(skip..skip + take).unwrap_or_default();
                     rest = rest.get(skip + take..).unwrap_or_default();
-                    let taken = data.chunks(undo.step()).all(|step| {
-                        let (bytes, broken) = undo.next(step);
-                        keep(&mut body, bytes, max_body) && !broken
-                    });
-                    if !taken {
+                    if !take_in(&mut body, data, &mut undo, max_body) {
                         break (false, false);
                     }
                 }
@@ -94,6 +91,20 @@ pub fn answers(bytes: &[u8], max_body: usize) -> (Vec<Answer>, Option<&'static s
             );
         }
     }
+}
+
+/// Takes a piece of a message into its body, codings undone; false if the body has no room for it, or ends in it.
+fn take_in(body: &mut Vec<u8>, data: &[u8], undo: &mut Undo, most: usize) -> bool {
+    if undo.is_plain() {
+        return keep(body, data, most);
+    }
+    undo.push(data);
+    while let Some((bytes, broken)) = undo.pull() {
+        if !keep(body, &bytes, most) || broken {
+            return false;
+        }
+    }
+    true
 }
 
 /// Takes what fits of a piece of a body; did all of it?

@@ -3,7 +3,8 @@
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
-use super::proxy::basic;
+use super::super::decode::CODINGS;
+use super::proxy::{basic, shown_proxy};
 use super::{Auth, HttpSettings};
 
 /// What a browser accepts when a person follows a link, in short.
@@ -15,16 +16,28 @@ const ACCEPT_ENCODING_VALUE: &str = "gzip";
 /// Longest `Referer` sent, bytes; beyond it none is sent (browsers stop at 4 KiB too).
 const MAX_REFERER_BYTES: usize = 4_096;
 /// Headers that frame the message or the connection: the client's own business, never the user's.
-const NOT_THE_USERS: [&str; 9] = [
+const NOT_THE_USERS: [&str; 12] = [
     "host",
     "connection",
     "content-length",
     "transfer-encoding",
     "te",
+    "trailer",
     "upgrade",
+    "http2-settings",
     "expect",
     "keep-alive",
+    "proxy-connection",
     "proxy-authorization",
+];
+/// Headers that make a server send a part of a page, or none.
+const NOT_WHOLE: [&str; 6] = [
+    "range",
+    "if-range",
+    "if-modified-since",
+    "if-unmodified-since",
+    "if-none-match",
+    "if-match",
 ];
 /// Headers that hold a password: sent, but not archived.
 const SECRET: [&str; 2] = ["authorization", "proxy-authorization"];
@@ -81,7 +94,7 @@ impl RequestHead {
         let (mut authorization, mut cookie) = (None, None);
         for (name, text) in &settings.headers {
             let key = named(name).map_err(|_| format!("{name:?} is not a header name"))?;
-            check_owner(&key, name)?;
+            check_use(&key, name, text)?;
             let value = value(name, text)?;
             match key.as_str() {
                 "authorization" => authorization = Some(text.clone()),
@@ -123,7 +136,8 @@ impl RequestHead {
         let login = self
             .auth
             .iter()
-            .find(|auth| auth.is_for(url))
+            .filter(|auth| auth.is_for(url))
+            .max_by_key(|auth| auth.exactness())
             .map(|auth| basic(auth.user.as_bytes(), auth.password.as_bytes()))
             .or_else(|| self.authorization.clone());
         extra.extend(login.map(|value| ("authorization", value)));
@@ -147,15 +161,11 @@ impl RequestHead {
         head.extend_from_slice(b"GET ");
         if forwarded {
             head.extend_from_slice(b"http://"); // absolute form (RFC 9112 section 3.2.2)
-            authority(&mut head, url);
+            head.extend_from_slice(authority(url).as_bytes());
         }
-        head.extend_from_slice(url.path().as_bytes());
-        if let Some(query) = url.query() {
-            head.push(b'?');
-            head.extend_from_slice(query.as_bytes());
-        }
+        head.extend_from_slice(target(url).as_bytes());
         head.extend_from_slice(b" HTTP/1.1\r\nHost: ");
-        authority(&mut head, url);
+        head.extend_from_slice(authority(url).as_bytes());
         head.extend_from_slice(b"\r\n");
         head.extend_from_slice(&self.written);
         let extra = extra.iter().map(|(name, value)| (*name, value.as_str()));
@@ -167,7 +177,7 @@ impl RequestHead {
         head
     }
 
-    /// The same for the client that speaks HTTP/2, which makes the rest of the address.
+    /// The same for HTTP/2, without what stands in pseudo-headers.
     pub(super) fn map(&self, extra: &Extra) -> HeaderMap {
         let mut map = HeaderMap::with_capacity(self.common.len() + extra.len());
         for (name, value) in &self.common {
@@ -193,7 +203,7 @@ pub fn header(text: &str) -> Result<(String, String), String> {
         .ok_or("expected a header such as \"Accept-Language: de\"")?;
     let (name, text) = (name.trim(), text.trim());
     let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("{name:?} is not a header name"))?;
-    check_owner(&key, name)?;
+    check_use(&key, name, text)?;
     value(name, text)?;
     Ok((name.to_owned(), text.to_owned()))
 }
@@ -201,24 +211,91 @@ pub fn header(text: &str) -> Result<(String, String), String> {
 /// A user's header as it may be shown: without a secret.
 #[must_use]
 pub fn shown_header((name, value): &(String, String)) -> String {
-    let hide = SECRET.iter().any(|secret| name.eq_ignore_ascii_case(secret)) || name.eq_ignore_ascii_case("cookie");
-    format!("{name}: {}", if hide { REDACTED } else { value })
+    format!("{name}: {}", if is_secret(name) { REDACTED } else { value })
 }
 
-fn check_owner(key: &HeaderName, name: &str) -> Result<(), String> {
+/// Is this a header of the user whose value is kept from files and logs?
+fn is_secret(name: &str) -> bool {
+    SECRET.iter().any(|secret| name.eq_ignore_ascii_case(secret)) || name.eq_ignore_ascii_case("cookie")
+}
+
+/// What of these settings is not stored with a job, named as the user gives it, without its value.
+#[must_use]
+pub fn secrets(headers: &[(String, String)], auth: &[Auth], proxy: Option<&str>) -> Vec<String> {
+    let logins = auth.iter().map(|auth| format!("[[auth]] for {}", auth.place()));
+    let lines = headers.iter().filter(|(name, _)| is_secret(name));
+    let lines = lines.map(|(name, _)| format!("--header {}", name.to_ascii_lowercase()));
+    let proxy = proxy.filter(|proxy| shown_proxy(proxy) != **proxy);
+    let mut names: Vec<String> = logins
+        .chain(lines)
+        .chain(proxy.map(|_| "the user and password of --proxy".to_owned()))
+        .collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Says why a header cannot be the user's.
+fn check_use(key: &HeaderName, name: &str, text: &str) -> Result<(), String> {
+    if key.as_str() == "proxy-authorization" {
+        return Err(format!(
+            "the header {name} cannot be set: it is for the proxy alone; give user and password with --proxy"
+        ));
+    }
     if NOT_THE_USERS.contains(&key.as_str()) {
         return Err(format!("the header {name} cannot be set: it belongs to the connection"));
+    }
+    if NOT_WHOLE.contains(&key.as_str()) {
+        return Err(format!(
+            "the header {name} cannot be set: servers would send parts of pages, or none (206, 304, 412), and the archive \
+             would have no page"
+        ));
+    }
+    if key.as_str() == "accept-encoding"
+        && let Some(coding) = unknown_coding(text)
+    {
+        return Err(format!(
+            "the header {name} cannot ask for {coding:?}: it could not be read here; known are {}, identity",
+            CODINGS.join(", ")
+        ));
     }
     Ok(())
 }
 
+/// The first content coding asked for that cannot be undone here (RFC 9110 section 12.5.3); `*` asks for all.
+fn unknown_coding(text: &str) -> Option<&str> {
+    let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+    let asked = items.filter_map(|item| {
+        let (coding, weight) = item.split_once(';').unwrap_or((item, ""));
+        let weight = weight
+            .trim()
+            .trim_start_matches(['q', 'Q'])
+            .trim_start()
+            .trim_start_matches('=')
+            .trim();
+        let unwanted = weight.parse().is_ok_and(|weight: f64| weight <= 0.0);
+        (!unwanted).then_some(coding.trim())
+    });
+    let known = |coding: &str| {
+        CODINGS
+            .iter()
+            .chain(&["identity"])
+            .any(|known| known.eq_ignore_ascii_case(coding))
+    };
+    asked.into_iter().find(|coding| !known(coding))
+}
+
 /// Host, and port if it is not the scheme's own.
-fn authority(head: &mut Vec<u8>, url: &Url) {
-    head.extend_from_slice(url.host_str().unwrap_or_default().as_bytes());
-    if let Some(port) = url.port() {
-        head.push(b':');
-        head.extend_from_slice(port.to_string().as_bytes());
-    }
+pub(super) fn authority(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    url.port()
+        .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
+/// Path and query.
+pub(super) fn target(url: &Url) -> String {
+    url.query()
+        .map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()))
 }
 
 fn value(name: &str, text: &str) -> Result<HeaderValue, String> {
@@ -252,4 +329,36 @@ fn line(head: &mut Vec<u8>, name: &str, value: &[u8]) {
     head.extend_from_slice(b": ");
     head.extend_from_slice(value);
     head.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_codings_that_can_be_read_are_asked_for() {
+        for good in [
+            "gzip",
+            "br;q=1.0, GZIP;q=0.5, *;q=0",
+            "identity",
+            "",
+            "gzip,,zstd",
+            "compress;q=0, deflate",
+        ] {
+            assert_eq!(
+                header(&format!("Accept-Encoding: {good}")).map(|_| ()),
+                Ok(()),
+                "{good}"
+            );
+        }
+        for (bad, named) in [
+            ("gzip, compress", "compress"),
+            ("*", "*"),
+            ("dcb;q=0.1", "dcb"),
+            ("lzma; q = 1", "lzma"),
+        ] {
+            let refused = header(&format!("Accept-Encoding: {bad}")).unwrap_err();
+            assert!(refused.contains(&format!("{named:?}")), "{refused}");
+        }
+    }
 }

@@ -7,12 +7,36 @@ use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 
+use super::h2::session::Session;
 use super::stream::Connection;
 
 /// Read buffers kept for the next exchange. Idle connections have none.
 const SPARE_BUFFERS: usize = 64;
 /// Largest buffer kept, bytes.
 const MAX_SPARE_BYTES: usize = 64 * 1024;
+
+/// A connection by what is spoken over it.
+#[derive(Debug)]
+pub(super) enum Line {
+    H1(Connection),
+    H2(Box<Session>),
+}
+
+impl Line {
+    fn remote(&self) -> Option<IpAddr> {
+        match self {
+            Self::H1(connection) => connection.remote,
+            Self::H2(session) => session.remote,
+        }
+    }
+
+    fn is_quiet(&mut self) -> bool {
+        match self {
+            Self::H1(connection) => connection.is_quiet(),
+            Self::H2(session) => session.is_quiet(),
+        }
+    }
+}
 
 /// Idle connections.
 #[derive(Debug)]
@@ -41,7 +65,7 @@ struct State {
 #[derive(Debug)]
 struct Idle {
     number: u64,
-    connection: Connection,
+    connection: Line,
 }
 
 impl Pool {
@@ -56,13 +80,13 @@ impl Pool {
     }
 
     /// The youngest connection of an origin that is still open and silent; if `to` is given, one to that address.
-    pub(super) fn take(&self, origin: &str, to: Option<IpAddr>) -> Option<Connection> {
+    pub(super) fn take(&self, origin: &str, to: Option<IpAddr>) -> Option<Line> {
         let mut dead = Vec::new(); // closed after the lock
         let mut state = self.0.state();
         state.expire(Instant::now(), self.0.timeout, &mut dead);
         loop {
             let list = state.by_origin.get_mut(origin)?;
-            let fits = |idle: &Idle| to.is_none_or(|to| idle.connection.remote == Some(to));
+            let fits = |idle: &Idle| to.is_none_or(|to| idle.connection.remote() == Some(to));
             let at = list.iter().rposition(fits)?;
             let mut idle = list.remove(at)?;
             if list.is_empty() {
@@ -77,7 +101,7 @@ impl Pool {
     }
 
     /// Keeps a connection whose last answer was read to its end.
-    pub(super) fn put(&self, origin: &str, connection: Connection) {
+    pub(super) fn put(&self, origin: &str, connection: Line) {
         if self.0.per_origin == 0 || self.0.total == 0 {
             return;
         }
@@ -139,7 +163,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl State {
     /// Takes out what was idle for too long.
-    fn expire(&mut self, now: Instant, timeout: Duration, dead: &mut Vec<Connection>) {
+    fn expire(&mut self, now: Instant, timeout: Duration, dead: &mut Vec<Line>) {
         while let Some((number, (_, since))) = self.by_age.first_key_value() {
             if now.saturating_duration_since(*since) < timeout {
                 return;
@@ -149,7 +173,7 @@ impl State {
         }
     }
 
-    fn remove(&mut self, number: u64) -> Option<Connection> {
+    fn remove(&mut self, number: u64) -> Option<Line> {
         let (origin, _) = self.by_age.remove(&number)?;
         let list = self.by_origin.get_mut(&origin)?;
         let at = list.iter().position(|idle| idle.number == number)?;
@@ -187,7 +211,7 @@ mod tests {
     use super::super::stream::Stream;
     use super::*;
 
-    async fn connection(listener: &TcpListener) -> (Connection, TcpStream) {
+    async fn connection(listener: &TcpListener) -> (Line, TcpStream) {
         let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (server, _) = listener.accept().await.unwrap();
         let remote = stream.peer_addr().ok().map(|peer| peer.ip());
@@ -197,7 +221,7 @@ mod tests {
             tls: None,
             cipher: None,
         };
-        (connection, server)
+        (Line::H1(connection), server)
     }
 
     #[tokio::test]

@@ -48,12 +48,18 @@ pub fn looks_up_names(text: &str) -> bool {
     Proxy::parse(text).is_ok_and(|proxy| proxy.looks_up())
 }
 
-/// A proxy's address as it may be shown: without its password.
+/// A proxy's address as it may be shown: without its password, and without a user that has none.
 #[must_use]
 pub fn shown_proxy(text: &str) -> String {
     match Url::parse(text) {
+        // neither can fail where there was one
         Ok(mut url) if url.password().is_some() => {
-            let _ = url.set_password(Some("redacted")); // cannot fail where there was one
+            let _ = url.set_password(Some("redacted"));
+            url.into()
+        }
+        // alone it may be a token
+        Ok(mut url) if !url.username().is_empty() => {
+            let _ = url.set_username("redacted");
             url.into()
         }
         _ => text.to_owned(),
@@ -83,6 +89,14 @@ impl Proxy {
             other => return Err(format!("the proxy cannot be used: {expected}, found {other}://")),
         };
         let host = url.host_str().filter(|host| !host.is_empty()).ok_or_else(wrong)?;
+        if !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some() {
+            return Err(format!(
+                "the proxy cannot be used: {expected}, and nothing behind the port"
+            ));
+        }
+        if url.port() == Some(0) {
+            return Err(format!("the proxy cannot be used: {expected}; there is no port 0"));
+        }
         let login = (!url.username().is_empty() || url.password().is_some())
             .then(|| (unescape(url.username()), unescape(url.password().unwrap_or_default())));
         if kind != Kind::Http
@@ -195,7 +209,13 @@ impl Proxy {
         };
         let mut bound = vec![0; length + 2];
         stream.read_exact(&mut bound).await.map_err(broken)?;
-        Ok(stream)
+        // what follows at once would be taken for an answer to a request that was not made yet
+        match stream.try_read(&mut [0]) {
+            Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => Ok(stream),
+            Err(e) => Err(broken(e)),
+            Ok(0) => Err(broken(std::io::ErrorKind::UnexpectedEof.into())),
+            Ok(_) => Err(refused("it talks before it is asked")),
+        }
     }
 }
 
@@ -289,6 +309,8 @@ mod tests {
         assert!(!format!("{proxy:?}").contains("p@ss"));
         assert_eq!(shown_proxy("http://user:p%40ss@h:1"), "http://user:redacted@h:1/");
         assert_eq!(shown_proxy("socks5h://h:1"), "socks5h://h:1");
+        assert_eq!(shown_proxy("http://token@h:1"), "http://redacted@h:1/");
+        assert_eq!(shown_proxy("http://:p@h:1"), "http://:redacted@h:1/");
         assert!(looks_up_names("socks5h://h:1") && !looks_up_names("socks5://h:1"));
         let proxy = Proxy::parse("socks5://127.0.0.1").unwrap();
         assert_eq!((proxy.kind, proxy.port, proxy.looks_up()), (Kind::Socks5, 1080, false));
@@ -300,6 +322,12 @@ mod tests {
             "https://secret:secret@p:1",
             "ftp://p",
             "socks5:///",
+            "socks5://h:0",
+            "http://h:0",
+            "http://h:1/path",
+            "http://h:1?query",
+            "socks5h://h:1#fragment",
+            "socks5h://h:1/x",
             &long,
         ] {
             let error = Proxy::parse(text).unwrap_err();

@@ -1,9 +1,13 @@
 //! Which of the bytes after a head are its body (RFC 9112 section 6.3), where servers err as read by browsers.
 //!
-//! Two errors are read otherwise than by browsers, so that no page is lost. Lengths that differ, like one that is no
+//! Three errors are read otherwise than by browsers, so that no page is lost. Lengths that differ, like one that is no
 //! number, make a body that runs to the end of the connection: browsers refuse it because a mistaken length can smuggle
 //! an answer into a shared connection, and here such a connection is never used again. And a body that is announced in
-//! chunks and does not begin with one is no chunked body: it too is what comes until the close.
+//! chunks and does not begin with one is no chunked body: it too is what comes until the close. Such a body has no end
+//! where the server keeps the connection: Chrome shows what comes and goes on loading, curl refuses the page. Here it
+//! ends when the server has gone silent ([`Doubt`]).
+
+use std::time::Duration;
 
 use memchr::memchr;
 
@@ -13,6 +17,46 @@ use super::head::{Head, Version};
 pub const MAX_CHUNK_LINE: usize = 16 * 1024;
 /// Longest trailers that are read past, bytes. After longer ones the body counts and the connection does not.
 pub const MAX_TRAILER_BYTES: usize = 64 * 1024;
+
+/// A body of doubtful length is at its end after such a silence if it has come to the length that was announced.
+pub(in super::super) const SILENCE_AT_LENGTH: Duration = Duration::from_secs(1);
+/// And after such a silence wherever it stands, if anything came: a server that is still at work says its next word sooner.
+pub(in super::super) const SILENCE_ANYWHERE: Duration = Duration::from_secs(3);
+
+/// What may be made of a `Content-Length` that cannot be used, on a connection that the server does not mean to close.
+#[derive(Debug, PartialEq, Eq)]
+pub(in super::super) struct Doubt {
+    /// The numbers in it, the largest last. No zero: a body of nothing is not waited for longer than any other.
+    lengths: Vec<u64>,
+}
+
+impl Doubt {
+    pub(in super::super) fn of(head: &Head, framing: &Framing) -> Option<Self> {
+        if !matches!(framing, Framing::ToClose) || !keeps_connection(head) || head.all("transfer-encoding").count() > 0
+        {
+            return None;
+        }
+        let values = head
+            .all("content-length")
+            .flat_map(|value| value.split(|byte| *byte == b','));
+        let mut any = false;
+        let numbers = values.inspect(|_| any = true).filter_map(leading_number);
+        let mut lengths: Vec<u64> = numbers.filter(|number| *number > 0).collect();
+        lengths.sort_unstable();
+        any.then_some(Self { lengths })
+    }
+
+    /// How long a silence ends a body of which so much has come, and whether it is whole then.
+    pub(in super::super) fn silence(&self, received: u64) -> Option<(Duration, bool)> {
+        if received == 0 {
+            return None; // the server may be slow to begin
+        }
+        if self.lengths.last() == Some(&received) {
+            return Some((SILENCE_AT_LENGTH, true));
+        }
+        Some((SILENCE_ANYWHERE, self.lengths.contains(&received)))
+    }
+}
 
 /// How a body ends, and how much of it is to come.
 #[derive(Debug)]
@@ -214,6 +258,17 @@ fn size(line: &[u8]) -> Option<u64> {
         return None;
     }
     u64::from_str_radix(std::str::from_utf8(number).ok()?, 16).ok()
+}
+
+/// The number at the start of what should be one and no more: `5` of `"5"`, `+5`, `5.0` and `5 bytes`.
+fn leading_number(text: &[u8]) -> Option<u64> {
+    let text = text.trim_ascii();
+    let text = text
+        .strip_prefix(b"+")
+        .or_else(|| text.strip_prefix(b"\""))
+        .unwrap_or(text);
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    number(text.get(..digits)?)
 }
 
 fn number(text: &[u8]) -> Option<u64> {
