@@ -3,11 +3,15 @@
 //! What a group of finished visits changes is one batch: all of it is there after a crash, or none. The trait is small
 //! so that a segment log could replace the store; [`MemoryStore`] is the one that tests kill by the thousand.
 
+mod keys;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub use keys::{KeyTable, sort_as_written};
 
 /// The tables of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,6 +1,7 @@
 //! What the commands do: one file each. This one reads the command line and says which.
 
 pub mod crawl;
+mod dedup;
 pub mod demo;
 mod descriptors;
 mod heap;
@@ -58,6 +59,9 @@ enum Command {
     Crawl,
     /// Crawl a small web of its own on loopback: needs no network
     Demo(demo::DemoArgs),
+    /// Lines in, first occurrences out, in order
+    #[command(max_term_width = HELP_WIDTH)]
+    Dedup(dedup::DedupArgs),
     /// What every rule says of a URL; with --job, what became of it
     #[command(max_term_width = HELP_WIDTH)]
     Explain(explain::ExplainArgs),
@@ -171,6 +175,7 @@ fn dispatch(command: Option<Command>, matches: &ArgMatches) -> ExitCode {
     match command {
         None => with_settings(matches, crawl::run_loaded),
         Some(Command::Crawl) => with_settings(below(matches, &["crawl"]), crawl::run_loaded),
+        Some(Command::Dedup(args)) => dedup::run(&args),
         Some(Command::Demo(args)) => demo::run(&args),
         Some(Command::Explain(args)) => match explain::load(below(matches, &["explain"])) {
             Ok(loaded) => explain::run(&args, &loaded),

@@ -19,6 +19,7 @@ mod conformance; // shared cases of other crawlers and the standards
 mod cookies; // kept with the job, sent to their own site alone
 mod crawl; // whole crawls, behaviour by behaviour
 mod damage; // jobs that were broken from outside
+mod dedup; // lines in, first occurrences out
 mod demo; // the demo, as a newcomer runs it
 mod directives; // what pages say to crawlers
 mod explain;
