@@ -136,6 +136,9 @@ struct Report<'a> {
     pages_per_s: f64,
     checkpoints: u64,
     checkpoint_pause_ms_max: f64,
+    links_dropped: u64,
+    sitemap_entries_dropped: u64,
+    texts_cut: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -191,6 +194,9 @@ impl<'a> Report<'a> {
             pages_per_s: rounded(per_second(counters.urls.fetched, outcome.last.wall)),
             checkpoints: outcome.checkpoints,
             checkpoint_pause_ms_max: rounded(seconds(outcome.checkpoint_pause_max) * 1_000.0),
+            links_dropped: counters.links_dropped,
+            sitemap_entries_dropped: counters.entries_dropped,
+            texts_cut: counters.texts_cut,
         }
     }
 }
@@ -420,7 +426,10 @@ pub(crate) mod tests {
           "cpu_s": 0.123,
           "pages_per_s": 4.0,
           "checkpoints": 3,
-          "checkpoint_pause_ms_max": 1.25
+          "checkpoint_pause_ms_max": 1.25,
+          "links_dropped": 0,
+          "sitemap_entries_dropped": 0,
+          "texts_cut": 0
         }
         "#);
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();

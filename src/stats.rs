@@ -69,16 +69,18 @@ pub struct Counters {
     pub min_gap_us: Option<u64>,
     /// Requests that began before their host was due. Always zero; counted so that a defect shows.
     pub politeness_violations: u64,
-    /// Links beyond a page's cap.
+    /// As [`Left::links`].
     pub links_dropped: u64,
-    /// Pages whose text went on beyond what is read. Not in the row of the others, whose form is older; see
-    /// `ledger/row.rs`.
+    /// As [`Left::texts`]. Not in the row of the others, whose form is older; see `ledger/row.rs`.
     #[serde(skip)]
     pub texts_cut: u64,
     /// Requests sent twice at once, because the server had certainly not looked at the first one: no pause lies between
     /// the two. Kept in a row of its own.
     #[serde(skip)]
     pub repeats: u64,
+    /// As [`Left::entries`]. In a row of its own.
+    #[serde(skip)]
+    pub entries_dropped: u64,
     /// What each rule against traps dropped. Kept in a row of its own.
     #[serde(skip)]
     pub traps: BTreeMap<String, u64>,
@@ -121,9 +123,10 @@ impl Counters {
         self.urls.admitted += d.admitted;
         self.urls.pending += d.admitted;
         self.hosts += delta.hosts;
-        self.links_dropped += delta.links_dropped;
-        self.texts_cut += delta.texts_cut;
         self.repeats += delta.repeats;
+        self.links_dropped += delta.left.links;
+        self.entries_dropped += delta.left.entries;
+        self.texts_cut += delta.left.texts;
         self.bytes.received += delta.received;
         self.bytes.decoded += delta.decoded;
         self.politeness_violations += delta.violations;
@@ -171,10 +174,8 @@ pub struct Delta {
     pub hosts: u64,
     /// A host was retired.
     pub retired: bool,
-    /// Links beyond the page's cap.
-    pub links_dropped: u64,
-    /// Pages whose text went on beyond what is read.
-    pub texts_cut: u64,
+    /// What bounds kept out.
+    pub left: Left,
     /// Why the body was left out, if so.
     pub skipped: Option<&'static str>,
     /// Requests sent twice at once.
@@ -189,6 +190,17 @@ pub struct Delta {
     pub violations: u64,
     /// What rules against traps dropped, by their words.
     pub traps: Vec<(&'static str, u64)>,
+}
+
+/// What a bound kept out of the account of links: it was counted and not looked at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Left {
+    /// Links beyond a page's cap, and entries of sitemaps beyond `--max-sitemap-urls`.
+    pub links: u64,
+    /// Entries of sitemaps beyond what is taken of one file.
+    pub entries: u64,
+    /// Pages and sitemaps whose text went on beyond what is read.
+    pub texts: u64,
 }
 
 /// What became of the URL that a fact is about.

@@ -1,7 +1,7 @@
 //! Sets that ask what an answer means for the crawl: the real shard and the real visit over answers from a list.
 
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
@@ -176,7 +176,7 @@ fn crawl(seeds: &[String], pages: &Canned, robots_txt: Option<&Canned>, mut seen
             speculative: false,
             sitemaps: Sitemaps::No,
             traps: crawler::traps::Settings::default(),
-            trapped: AtomicU32::new(0),
+            said: crawler::visit::judge::Said::default(),
         },
         archive: false,
         obey_noindex: false,

@@ -388,7 +388,7 @@ pub async fn crawl<F: Fetcher>(
             speculative: plan.speculative,
             sitemaps: plan.shard.sitemaps,
             traps: plan.shard.traps.clone(),
-            trapped: std::sync::atomic::AtomicU32::new(0),
+            said: visit::judge::Said::default(),
         },
         archive: plan.archive.is_some(),
         obey_noindex: plan.obey_noindex,

@@ -48,10 +48,11 @@ pub const SPOOL: &str = "state/spool";
 pub const PAGES: &str = "pages.jsonl";
 
 const TAIL_KEY: &[u8] = b"tail";
-/// A counter that the tail's form, which is older, has no place for.
+/// Counters that the tail's form, which is older, has no place for.
 const TEXTS_CUT_KEY: &[u8] = b"texts-cut";
 const SECRETS_KEY: &[u8] = b"secrets";
 const REPEATS_KEY: &[u8] = b"repeats";
+const ENTRIES_DROPPED_KEY: &[u8] = b"entries-dropped";
 const JOB_KEY: &[u8] = b"job";
 const RULES_KEY: &[u8] = b"rules";
 const IMPORTED_KEY: &[u8] = b"cookies.txt";
@@ -331,9 +332,14 @@ impl Ledger {
             self.batch
                 .put(Table::Meta, &numbered(ORIGIN_PREFIX, origin), encode(&pages));
         }
-        if fact.delta.texts_cut > 0 {
-            let texts_cut = self.tail.counters.texts_cut + fact.delta.texts_cut;
-            self.batch.put(Table::Meta, TEXTS_CUT_KEY, encode(&texts_cut));
+        let (counters, left) = (&self.tail.counters, fact.delta.left);
+        for (key, before, more) in [
+            (TEXTS_CUT_KEY, counters.texts_cut, left.texts),
+            (ENTRIES_DROPPED_KEY, counters.entries_dropped, left.entries),
+        ] {
+            if more > 0 {
+                self.batch.put(Table::Meta, key, encode(&(before + more)));
+            }
         }
         if fact.delta.repeats > 0 {
             let repeats = self.tail.counters.repeats + fact.delta.repeats;

@@ -5,8 +5,8 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    IMPORTED_KEY, JOB_KEY, LISTED_KEY, ORIGIN_PREFIX, REPEATS_KEY, RULES_KEY, SECRETS_KEY, SKIPPED_KEY, TAIL_KEY,
-    TEXTS_CUT_KEY, TRAP_COUNTS_KEY, TRAP_PREFIX, WIDEN_PREFIX,
+    ENTRIES_DROPPED_KEY, IMPORTED_KEY, JOB_KEY, LISTED_KEY, ORIGIN_PREFIX, REPEATS_KEY, RULES_KEY, SECRETS_KEY,
+    SKIPPED_KEY, TAIL_KEY, TEXTS_CUT_KEY, TRAP_COUNTS_KEY, TRAP_PREFIX, WIDEN_PREFIX,
 };
 use crate::archive::warc::Members;
 use crate::clock::Time;
@@ -135,13 +135,16 @@ pub fn look(store: &dyn Store) -> io::Result<Found> {
         .map(|bytes| decode(&bytes))
         .transpose()?
         .unwrap_or_default();
+    // not in the tail, because jobs of earlier versions have none
     if let Some(bytes) = read(TEXTS_CUT_KEY)? {
         tail.counters.texts_cut = decode(&bytes)?;
     }
     if let Some(bytes) = read(REPEATS_KEY)? {
         tail.counters.repeats = decode(&bytes)?;
     }
-    // not in the tail, because jobs of earlier versions have none
+    if let Some(bytes) = read(ENTRIES_DROPPED_KEY)? {
+        tail.counters.entries_dropped = decode(&bytes)?;
+    }
     let traps = read(TRAP_COUNTS_KEY)?.map(|bytes| decode(&bytes)).transpose()?;
     tail.counters.traps = traps.unwrap_or_default();
     let skipped = read(SKIPPED_KEY)?.map(|bytes| decode(&bytes)).transpose()?;

@@ -33,6 +33,7 @@ pub(super) fn page(outcome: &Outcome, verdict: &Verdict) -> String {
     head(&mut out, outcome, verdict);
     accounts(&mut out, outcome);
     let counters = &outcome.last.counters;
+    left(&mut out, outcome);
     counts(&mut out, "Status", counters.status.iter());
     counts(&mut out, "Media types", counters.mime.iter());
     if !counters.traps.is_empty() {
@@ -119,6 +120,17 @@ fn accounts(out: &mut String, outcome: &Outcome) {
             ("pending", urls.pending),
         ],
     );
+}
+
+/// What bounds kept out of the accounts, if there is any.
+fn left(out: &mut String, outcome: &Outcome) {
+    let rows: Vec<(&str, String)> = super::summary::left(&outcome.last.counters)
+        .into_iter()
+        .map(|(name, count)| (name, thousands(count)))
+        .collect();
+    if !rows.is_empty() {
+        table(out, "Beyond the bounds", &rows);
+    }
 }
 
 /// A table of a map, the largest first.
@@ -229,7 +241,6 @@ fn rest(out: &mut String, outcome: &Outcome) {
             ("robots.txt read", thousands(counters.robots_fetched)),
             ("retries", thousands(counters.retries)),
             ("hosts given up", thousands(counters.hosts_retired)),
-            ("pages read for links in part only", thousands(counters.texts_cut)),
         ],
     );
     table(

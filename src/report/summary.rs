@@ -7,6 +7,7 @@ use std::path::Path;
 use super::Verdict;
 use super::words::{bytes, per_second, percent, rate, span, thousands};
 use crate::crawl::Outcome;
+use crate::stats::Counters;
 
 /// Most failed seeds that are named one by one.
 pub const MAX_SEEDS_NAMED: usize = 100;
@@ -93,6 +94,13 @@ pub fn text(outcome: &Outcome, verdict: &Verdict, job: &Path) -> String {
             thousands(links.trap),
         ),
     );
+    let left: Vec<String> = left(counters)
+        .iter()
+        .map(|(name, count)| format!("{} {name}", thousands(*count)))
+        .collect();
+    if !left.is_empty() {
+        line("left", left.join(", "));
+    }
     line(
         "received",
         format!(
@@ -127,6 +135,21 @@ pub fn text(outcome: &Outcome, verdict: &Verdict, job: &Path) -> String {
         _ => "",
     });
     out
+}
+
+/// What bounds kept out of the accounts: what it is, and how many there were. Only what there was.
+pub(super) fn left(counters: &Counters) -> Vec<(&'static str, u64)> {
+    [
+        (
+            "links beyond a page's cap or the job's for sitemaps",
+            counters.links_dropped,
+        ),
+        ("sitemap entries beyond those of one file", counters.entries_dropped),
+        ("pages read for links in part only", counters.texts_cut),
+    ]
+    .into_iter()
+    .filter(|(_, count)| *count > 0)
+    .collect()
 }
 
 /// The commonest reasons with their numbers.
@@ -164,6 +187,30 @@ mod tests {
           archive   crawl/archive (1 file, 878.9 KiB)
           report    crawl/report.html
         ");
+    }
+
+    #[test]
+    fn what_bounds_kept_out_is_said_if_there_is_any() {
+        let mut outcome = outcome();
+        let said = |outcome: &Outcome| {
+            let (verdict, job) = (Verdict::of(outcome), Path::new("crawl"));
+            (
+                text(outcome, &verdict, job),
+                super::super::html::page(outcome, &verdict),
+            )
+        };
+        let (summary, page) = said(&outcome);
+        assert!(!summary.contains("  left ") && !page.contains("Beyond the bounds"));
+        outcome.last.counters.entries_dropped = 1_234;
+        outcome.last.counters.texts_cut = 2;
+        let (summary, page) = said(&outcome);
+        let line = "  left      1,234 sitemap entries beyond those of one file, 2 pages read for links in part only\n";
+        assert!(summary.contains(line), "{summary}");
+        assert!(
+            page.contains("sitemap entries beyond those of one file</td><td class=\"n\">1,234<"),
+            "{page}"
+        );
+        assert!(!page.contains("page's cap"));
     }
 
     #[test]

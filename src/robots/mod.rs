@@ -110,7 +110,7 @@ impl Robots {
     /// line that is cut there.
     #[must_use]
     pub fn parse(bytes: &[u8], agent: &str) -> Self {
-        let bytes = within_limit(bytes);
+        let bytes = read_of(bytes, true);
         match Encoding::for_bom(bytes) {
             // not allowed, but written by some editors
             Some((encoding, _)) if encoding == UTF_16LE || encoding == UTF_16BE => {
@@ -190,9 +190,11 @@ impl Robots {
     }
 }
 
-/// The part that is parsed: all of it, or what ends with the last line that is whole within the limit.
-fn within_limit(bytes: &[u8]) -> &[u8] {
-    if bytes.len() <= MAX_ROBOTS_BYTES {
+/// The part of a body that is parsed: all of it, or what ends with the last line that is whole. `whole`: nothing of the
+/// file is missing behind `bytes`. A line that is cut is another rule: `Disallow: /` was the start of many.
+#[must_use]
+pub fn read_of(bytes: &[u8], whole: bool) -> &[u8] {
+    if whole && bytes.len() <= MAX_ROBOTS_BYTES {
         return bytes;
     }
     let cut = bytes.get(..MAX_ROBOTS_BYTES).unwrap_or(bytes);
@@ -583,6 +585,18 @@ mod tests {
         let cut = Robots::parse(&text, "a");
         assert!(!cut.allows("/early") && cut.allows("/late"));
         assert!(Robots::parse(&vec![b'a'; 2 * MAX_ROBOTS_BYTES], "a").allows("/"));
+        // a line across the limit
+        let last = text.len() - line.len();
+        text.truncate(last);
+        text.insert(0, b'\n');
+        text.extend_from_slice(b"disallow: /private\n");
+        assert!(text.len() > MAX_ROBOTS_BYTES);
+        let across = Robots::parse(&text, "a");
+        assert!(!across.allows("/early") && across.allows("/private") && across.allows("/"));
+        // a file of which the rest never came
+        assert_eq!(read_of(b"user-agent: *\ndisallow: /", false), b"user-agent: *\n");
+        assert_eq!(read_of(b"disallow: /", false), b"");
+        assert_eq!(read_of(b"disallow: /", true), b"disallow: /");
     }
 
     #[test]

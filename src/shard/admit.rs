@@ -70,7 +70,7 @@ impl Shard {
         }
         fact.listed_left = links.len() as u64;
         fact.delta.links.found -= fact.listed_left;
-        fact.delta.links_dropped += fact.listed_left;
+        fact.delta.left.links += fact.listed_left;
         fact.listed = (self.listed > before).then_some(self.listed);
     }
 

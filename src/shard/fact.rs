@@ -11,7 +11,7 @@ use crate::extract::LinkKind;
 use crate::frontier::{HostId, Item, Path, Place};
 use crate::hash::Fingerprint;
 use crate::robots::Robots;
-use crate::stats::{Delta, LinkCounts};
+use crate::stats::{Delta, Left, LinkCounts};
 use crate::traps::{Content, Dropped, Rule};
 use crate::url::{CrawlUrl, Scheme};
 
@@ -210,12 +210,10 @@ pub struct Done {
     pub links: Vec<Link>,
     /// All links: `seen` and `admitted` are still zero.
     pub counts: LinkCounts,
-    /// Links beyond the page's cap.
-    pub links_dropped: u64,
+    /// What bounds kept out of `links`.
+    pub left: Left,
     /// The links are a sitemap's.
     pub listed: bool,
-    /// The page's text went on beyond what is read.
-    pub text_cut: bool,
     /// Why its body was not read, if so.
     pub skipped: Option<&'static str>,
     /// For a robots.txt.
@@ -241,9 +239,8 @@ impl Done {
             took: std::time::Duration::ZERO,
             links: Vec::new(),
             counts: LinkCounts::default(),
-            links_dropped: 0,
+            left: Left::default(),
             listed: false,
-            text_cut: false,
             skipped: None,
             robots: None,
             set_cookies: Vec::new(),

@@ -10,7 +10,7 @@ use crate::clock::Time;
 use crate::frontier::{HostId, Item, Place};
 use crate::politeness;
 use crate::robots::Robots;
-use crate::stats::{LinkCounts, Settled};
+use crate::stats::{Left, LinkCounts, Settled};
 use crate::traps::Content;
 use crate::url::{CrawlUrl, Scheme};
 
@@ -66,9 +66,8 @@ impl Shard {
             took,
             links,
             counts,
-            links_dropped,
+            left,
             listed,
-            text_cut,
             skipped,
             robots,
             set_cookies,
@@ -98,8 +97,7 @@ impl Shard {
         }
         fact.delta.gap_us = gap_us;
         fact.delta.violations = u64::from(too_early);
-        fact.delta.links_dropped = links_dropped;
-        fact.delta.texts_cut = u64::from(text_cut);
+        fact.delta.left = left;
         fact.delta.skipped = skipped;
         fact.delta.repeats = u64::from(repeated);
         fact.delta.traps = traps.iter().map(|(rule, count)| (rule.word(), *count)).collect();
@@ -218,6 +216,9 @@ impl Shard {
         let retired = matches!(self.host(id).mood, Mood::Retired(_));
         if health != Health::Good && tries_left && may_help && !retired {
             fact.delta.settled = Settled::Retry;
+            // of its links only those of the last answer count
+            fact.delta.left = Left::default();
+            fact.delta.traps.clear();
             self.push(id, item, place.priority, &mut fact.put);
             return;
         }

@@ -2,17 +2,17 @@
 
 use std::collections::HashSet;
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-use crate::extract::sitemap::MAX_NESTING;
-use crate::extract::{LinkKind, Links, RawLink};
+use crate::extract::sitemap::{MAX_ENTRIES, MAX_NESTING};
+use crate::extract::{LinkKind, Links, MAX_LINKS_PER_PAGE, RawLink};
 use crate::frontier::Item;
 use crate::hash::HashKey;
 use crate::scope::reach::Reach;
 use crate::scope::{OutReason, Sitemaps, Verdict};
 use crate::shard::{Errand, Link};
-use crate::stats::LinkCounts;
+use crate::stats::{Left, LinkCounts};
 use crate::traps::{self, Rule, Shape};
 use crate::url::{Base, CrawlUrl, Identity, Reject};
 
@@ -43,8 +43,19 @@ pub struct Judge {
     pub sitemaps: Sitemaps,
     /// The rules against traps.
     pub traps: traps::Settings,
-    /// Addresses left as traps in this run.
-    pub trapped: AtomicU32,
+    /// What this run has said in its log.
+    pub said: Said,
+}
+
+/// What a run has said in its log and need not say again.
+#[derive(Debug, Default)]
+pub struct Said {
+    /// Addresses left as traps.
+    traps: AtomicU32,
+    /// A page has more links than are taken.
+    links: AtomicBool,
+    /// A sitemap has more entries than are taken.
+    entries: AtomicBool,
 }
 
 /// Links in scope, and what became of the others.
@@ -315,7 +326,7 @@ impl Judge {
 
     /// Says in the log which address was left and why, for the first [`TRAPS_NAMED`] of a run.
     pub fn name_trap(&self, url: &CrawlUrl, on: &str, rule: Rule) {
-        let before = self.trapped.fetch_add(1, Ordering::Relaxed);
+        let before = self.said.traps.fetch_add(1, Ordering::Relaxed);
         if before < TRAPS_NAMED {
             let shape = Shape::text(url);
             tracing::info!(
@@ -328,6 +339,26 @@ impl Judge {
             );
         } else if before == TRAPS_NAMED {
             tracing::info!("further traps of this run are only counted");
+        }
+    }
+}
+
+impl Judge {
+    /// Says in the log, once in a run for each kind, that a page has more than is taken of one.
+    pub fn name_left(&self, left: &Left, page: &str) {
+        if left.links > 0 && !self.said.links.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                page,
+                left = left.links,
+                "a page has more than {MAX_LINKS_PER_PAGE} links: the others are left; further ones are only counted"
+            );
+        }
+        if left.entries > 0 && !self.said.entries.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                sitemap = page,
+                left = left.entries,
+                "a sitemap has more than {MAX_ENTRIES} entries: the others are left; further ones are only counted"
+            );
         }
     }
 }
@@ -372,7 +403,7 @@ mod tests {
             obey_nofollow: false,
             sitemaps: Sitemaps::Yes,
             traps: traps::Settings::default(),
-            trapped: AtomicU32::new(0),
+            said: Said::default(),
         }
     }
 

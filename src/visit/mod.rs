@@ -26,6 +26,7 @@ use crate::frontier::Path;
 use crate::ledger::{LogEntry, SPOOL, WriteError};
 use crate::politeness;
 use crate::shard::{Done, End, RobotsBody, Way, What, Work};
+use crate::stats::Left;
 use crate::traps::Content;
 use judge::{Judge, Judged};
 use page::{PageReading, read_page, read_robots};
@@ -283,9 +284,8 @@ impl Read {
                 done: Done {
                     links: reading.judged.links,
                     counts: reading.judged.counts,
-                    links_dropped: reading.links_dropped,
+                    left: reading.left,
                     listed: reading.listed,
-                    text_cut: reading.text_cut,
                     skipped: reading.skipped,
                     robots: reading.robots,
                     set_cookies: reading.set_cookies,
@@ -323,9 +323,8 @@ struct Reading {
     members: Option<Members>,
     log: LogEntry,
     judged: Judged,
-    links_dropped: u64,
+    left: Left,
     listed: bool,
-    text_cut: bool,
     skipped: Option<&'static str>,
     robots: Option<RobotsBody>,
     set_cookies: Vec<String>,
@@ -425,9 +424,11 @@ fn read(work: &Work, response: &Response, at: Time, settings: &Settings, size: S
         members,
         log,
         judged: page.judged,
-        links_dropped: page.links_dropped,
+        left: Left {
+            texts: page.left.texts.max(u64::from(text_cut)),
+            ..page.left
+        },
         listed: page.sitemap.is_some(),
-        text_cut,
         skipped: response.skipped.map(Skipped::word),
         robots,
         set_cookies: if settings.cookies {

@@ -4,13 +4,14 @@ use super::Settings;
 use super::judge::Judged;
 use crate::extract::directives::Directives;
 use crate::extract::sitemap::{Form, Summary};
-use crate::extract::{self, Role, Wanted, charset, mime};
-use crate::fetch::Response;
-use crate::fetch::decode::Decoded;
+use crate::extract::{self, Links, Role, Wanted, charset, mime};
+use crate::fetch::decode::{DecodeFault, Decoded};
+use crate::fetch::{Response, Truncated};
 use crate::frontier::{Item, Path};
-use crate::robots::{MAX_ROBOTS_BYTES, Robots};
+use crate::robots::{self, Robots};
 use crate::scope::Sitemaps;
 use crate::shard::RobotsBody;
+use crate::stats::Left;
 use crate::traps::Content;
 use crate::url::{Base, CrawlUrl};
 
@@ -18,7 +19,7 @@ use crate::url::{Base, CrawlUrl};
 #[derive(Default)]
 pub(super) struct PageReading {
     pub(super) judged: Judged,
-    pub(super) links_dropped: u64,
+    pub(super) left: Left,
     pub(super) directives: Directives,
     /// It was read as a sitemap.
     pub(super) sitemap: Option<Summary>,
@@ -63,11 +64,12 @@ pub(super) fn read_page(item: &Item, response: &Response, decoded: &Decoded<'_>,
     );
     let mut page = PageReading {
         judged: settings.judge.judge(item, &links),
-        links_dropped: links.dropped,
+        left: left_of(&links),
         directives: links.directives,
         sitemap: links.sitemap,
         fields: None,
     };
+    settings.judge.name_left(&page.left, item.url.href());
     let Some(fields) = &settings.fields else { return page };
     let html = ["text/html", "application/xhtml+xml"];
     if !html.contains(&mime::sniff(content_type, &decoded.bytes).as_str()) {
@@ -82,6 +84,16 @@ pub(super) fn read_page(item: &Item, response: &Response, decoded: &Decoded<'_>,
     page
 }
 
+/// What bounds kept out of a page's links.
+fn left_of(links: &Links<'_>) -> Left {
+    let sitemap = links.sitemap.as_ref();
+    Left {
+        links: links.dropped,
+        entries: sitemap.map_or(0, |found| found.dropped),
+        texts: sitemap.map_or(0, |found| u64::from(found.too_large)),
+    }
+}
+
 /// What a robots.txt says, or where it has moved to.
 pub(super) fn read_robots(
     url: &CrawlUrl,
@@ -91,7 +103,10 @@ pub(super) fn read_robots(
 ) -> Option<RobotsBody> {
     match response.status {
         200..=299 => {
-            let bytes = decoded.bytes.get(..MAX_ROBOTS_BYTES).unwrap_or(&decoded.bytes).to_vec();
+            // where we stopped reading, a line is cut; where the server did, it is the file's last
+            let stopped = matches!(response.truncated, Some(Truncated::Length | Truncated::Time));
+            let whole = !stopped && decoded.fault != Some(DecodeFault::Limit);
+            let bytes = robots::read_of(&decoded.bytes, whole).to_vec();
             Some(RobotsBody::Rules {
                 rules: Robots::parse(&bytes, &settings.agent),
                 bytes,

@@ -20,6 +20,9 @@ const SITEMAP_WORK: u64 = 32;
 #[expect(clippy::cast_possible_truncation, reason = "50 MiB fit")]
 const SITEMAP_BYTES: usize = sitemap::MAX_BYTES as usize + 1;
 
+/// Text that is kept of a robots.txt, bytes: one more than is read, so that its reader knows whether its last line is cut.
+const ROBOTS_BYTES: usize = MAX_ROBOTS_BYTES + 1;
+
 /// What is read of responses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Size {
@@ -45,7 +48,7 @@ pub(super) fn most(work: &Work, settings: &Settings) -> usize {
             Role::Page | Role::Either => EXTRACT_BYTES,
             Role::Seed | Role::Sitemap => SITEMAP_BYTES,
         },
-        What::Robots(_) | What::Address(_) => MAX_ROBOTS_BYTES,
+        What::Robots(_) | What::Address(_) => ROBOTS_BYTES,
     }
 }
 

@@ -398,3 +398,25 @@ fn a_robots_txt_is_read_to_its_bound_and_no_further() {
     job.run().assert_code(0);
     assert_eq!(site.log().fetched(), urls(&site, 0, &["/", "/late"]));
 }
+
+#[test]
+fn a_line_of_robots_txt_that_lies_across_the_bound_is_no_rule() {
+    // the bound falls behind `Disallow: /`, which would forbid everything, or behind `Allow: /`
+    for (line, start) in [("Disallow: /late", "Disallow: /"), ("Allow: /early/public", "Allow: /")] {
+        let rules = "User-agent: *\nDisallow: /early\n";
+        let room = crawler::robots::MAX_ROBOTS_BYTES - rules.len() - start.len();
+        let text = format!("{rules}{}\n{line}\n", "#".repeat(room - 1));
+        assert!(text[..crawler::robots::MAX_ROBOTS_BYTES].ends_with(start));
+        let site = Site::start(1, move |_| {
+            let text = text.clone();
+            move |asked: &Asked| match asked.path.as_str() {
+                "/robots.txt" => Answer::text(text.clone()),
+                "/" => links(&["/early", "/late"]),
+                _ => Answer::html("x"),
+            }
+        });
+        let job = Job::new(&[site.url(0, "/")]);
+        job.run().assert_code(0);
+        assert_eq!(site.log().fetched(), urls(&site, 0, &["/", "/late"]), "{line}");
+    }
+}

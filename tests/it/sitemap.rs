@@ -325,6 +325,7 @@ fn the_share_of_sitemaps_is_kept_over_runs() {
     );
     // 1 seed, its sitemap, 2 of robots.txt, 4 entries, 2 of 4 entries
     assert_eq!(job.count("/links/found"), 10);
+    assert_eq!(job.count("/links_dropped"), 2, "counted over both runs");
     job.assert_balanced();
     let said = std::fs::read_to_string(job.dir().join("logs/crawler.log")).unwrap();
     assert!(said.contains("--max-sitemap-urls is reached"), "{said}");
@@ -357,6 +358,13 @@ fn fifty_thousand_entries_of_a_file_count_and_a_fifty_megabyte_file_takes_little
     );
     assert_eq!(job.count("/links/found"), 50_002);
     assert_eq!(job.count("/links/out_of_scope"), 50_000);
+    assert_eq!(job.count("/sitemap_entries_dropped"), 1);
+    let said = std::fs::read_to_string(job.dir().join("logs/crawler.log")).unwrap();
+    assert_eq!(
+        said.matches("a sitemap has more than 50000 entries").count(),
+        1,
+        "{said}"
+    );
     job.assert_balanced();
     let peak = job.count("/peak_rss_bytes");
     assert!(peak < 80 << 20, "{} MiB", peak >> 20);
