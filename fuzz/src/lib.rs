@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use crawler::archive::{member, read};
+use crawler::clock::Time;
 use crawler::config::load::load_text;
+use crawler::cookies::{Jar, MAX_HEADER_BYTES, txt};
 use crawler::extract::directives::Directives;
 use crawler::extract::{self, charset, css, headers, mime, sitemap, srcset};
 use crawler::fetch::decode;
@@ -16,6 +18,9 @@ use crawler::hash::{Fingerprint, HashKey};
 use crawler::politeness;
 use crawler::robots::{MAX_ROBOTS_BYTES, Robots};
 use crawler::seen::{self, Kind, snapshot};
+use crawler::traps::host::{Fed, HostTraps};
+use crawler::traps::kin::{Kin, Lineage};
+use crawler::traps::{self, Content, Policy, Shape};
 use crawler::url::{Base, CrawlUrl, Identity, MAX_URL_BYTES, surt, to_ascii};
 
 /// Cap on decoded bytes in [`decode`]: small, so that it is reached.
@@ -214,7 +219,7 @@ pub fn headers(data: &[u8]) {
     assert!(!said.noindex || lower.contains("noindex") || lower.contains("none"));
     assert!(!said.nofollow || lower.contains("nofollow") || lower.contains("none"));
     let _ = politeness::http_date(&value);
-    let _ = politeness::retry_after(data, crawler::clock::Time(1_800_000_000_000_000));
+    let _ = politeness::retry_after(data, Time(1_800_000_000_000_000));
 }
 
 /// A `Content-Type` on the first line, a body behind it.
@@ -342,4 +347,64 @@ pub fn answers(data: &[u8]) {
     }
     assert!(heads <= data.len(), "heads out of nothing");
     assert!(rest.is_none() || !data.is_empty());
+}
+
+/// An address on the first line; behind it `Set-Cookie` headers, one a line, which are also read as a cookies.txt.
+pub fn cookies(data: &[u8]) {
+    const NOW: Time = Time(1_800_000_000_000_000);
+    let (address, rest) = split(data, b'\n');
+    let rest = text(rest);
+    if let Ok(imported) = txt::parse(&rest) {
+        let given = imported.cookies.len();
+        let mut jar = Jar::default();
+        jar.import(imported.cookies, NOW);
+        assert!(jar.len() <= given);
+    }
+    let Ok(url) = CrawlUrl::parse(&text(address), &Identity::default()) else {
+        return;
+    };
+    let lines: Vec<String> = rest.split('\n').map(ToOwned::to_owned).collect();
+    let (mut jar, mut again) = (Jar::default(), Jar::default());
+    for (site, row) in jar.receive(&url, &lines, NOW) {
+        if let Some(row) = row {
+            again.load(&site, &row).expect("a row that was just made");
+        }
+    }
+    assert!(jar.len() <= lines.len());
+    let header = jar.header(&url, NOW);
+    assert_eq!(header, again.header(&url, NOW), "a restart changes what is sent");
+    if let Some(header) = header {
+        assert!(header.len() <= MAX_HEADER_BYTES);
+        let breaks = |c: char| matches!(c, '\r' | '\n' | '\0');
+        assert!(!header.contains(breaks), "a cookie that ends the header: {header:?}");
+    }
+}
+
+/// An address on the first line, a page behind it.
+pub fn traps(data: &[u8]) {
+    let (address, body) = split(data, b'\n');
+    let Ok(url) = CrawlUrl::parse(&text(address), &Identity::default()) else {
+        return;
+    };
+    let shape = Shape::of(&url);
+    let _ = (
+        Shape::text(&url),
+        shape.is_date(),
+        traps::address::rule(url.path_and_query()),
+    );
+    let kin = Kin::of((&url, &shape), (&url, &shape));
+    let content = Content::of(body, &url);
+    assert_eq!(Content::of(body, &url), content);
+    let mut host = HostTraps::new(Policy::default());
+    for _ in 0..20 {
+        let sameness = host.read(content);
+        let mut fed = Fed::default();
+        fed.count(kin);
+        host.learn(&shape, Lineage::default(), sameness, fed);
+        host.admit(&url, &shape, Lineage::default());
+        if let Some(row) = host.row_if_due() {
+            assert!(HostTraps::from_row(&row, Policy::default()).is_some());
+        }
+    }
+    let _ = HostTraps::from_row(body, Policy::default());
 }

@@ -229,11 +229,12 @@ impl Sink {
             self.buffer.extend_from_slice(piece);
             return Ok(());
         }
-        for part in piece.chunks(WRITE_AT) {
-            self.buffer.extend_from_slice(part);
+        let mut rest = piece;
+        while !rest.is_empty() {
             if self.buffer.len() >= WRITE_AT {
                 self.write_elsewhere().await?;
             }
+            rest = self.fill(rest);
         }
         Ok(())
     }
@@ -292,6 +293,16 @@ impl Sink {
         }
         self.buffer.reserve_exact(room - self.buffer.len());
         true
+    }
+
+    /// Takes what fits before the next write, and gives back what does not. The buffer never grows beyond
+    /// [`WRITE_AT`] here: while many bodies wait for the disk, each would hold twice what it has to.
+    fn fill<'p>(&mut self, piece: &'p [u8]) -> &'p [u8] {
+        let room = WRITE_AT.saturating_sub(self.buffer.len());
+        let (part, rest) = piece.split_at(room.min(piece.len()));
+        self.buffer.reserve_exact(part.len());
+        self.buffer.extend_from_slice(part);
+        rest
     }
 
     /// Is the body small, and in memory within the bound? Room that was not there before may be there at the end.
@@ -365,12 +376,19 @@ impl Write for Sink {
             self.buffer.extend_from_slice(piece);
             return Ok(piece.len());
         }
-        let part = piece.get(..PIECE).unwrap_or(piece);
-        self.buffer.extend_from_slice(part);
+        if piece.len() >= WRITE_AT {
+            // as it is, behind what came before
+            self.write_here()?;
+            let part = piece.get(..PIECE).unwrap_or(piece);
+            open(&mut self.file, &self.spool)?.write_all_at(part, self.written)?;
+            self.written += part.len() as u64;
+            return Ok(part.len());
+        }
         if self.buffer.len() >= WRITE_AT {
             self.write_here()?;
         }
-        Ok(part.len())
+        let rest = self.fill(piece).len();
+        Ok(piece.len() - rest)
     }
 
     fn flush(&mut self) -> io::Result<()> {

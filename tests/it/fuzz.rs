@@ -47,5 +47,7 @@ entrance! {
     snapshot: &["\0", "\x01", "\x02\0\0", "\x7f\x7f\x7f"];
     config: &["delay = ", "\"2s\"", "[[extract.field]]", "name = ", "selector = ", "\"h1\"", "=", "[", "]", "seeds", "'", "max_body = 1", "{", "}", "#", "."];
     answers: &["HTTP/1.1 200 OK\r\n", "HTTP/1.0 404\r\n", "HTTP/1.1 103 x\r\n", "Content-Length: ", "Transfer-Encoding: ", "chunked", "gzip, ", "Connection: keep-alive", "\r\n", "\n\n", "5\r\nhello\r\n", "0\r\n", " ", ":", "\x1f\u{8b}\x08\0"];
+    cookies: &["http://a.test/\n", "https://b.a.co.uk/c/d\n", "a=b", ";", " Domain=", "a.test", "; Path=/", "; Max-Age=", "9", "-1", "; Secure", "; HttpOnly", "; Expires=Mon, 30 Nov 2026 12:00:00 GMT", "__Host-", "=", "\t", "TRUE", "FALSE", "/", "\r"];
+    traps: &["http://a.test/", "a/", "2026/12/", "p?page=", "7", "&", "x=1", "\n", "<p>", "words ", "December", "<script>", "</script>", "<!--", "-->", "monday"];
     row: &["\x13http://example.com/", "\0", "\x01", "\x7f"];
 }

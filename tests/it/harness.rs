@@ -101,6 +101,41 @@ impl Job {
         self.start_as(shell, &[])
     }
 
+    /// Runs twice in a job folder that is a file system of its own: first `small` bytes, then `large`. Gives the exit
+    /// code of the first run and the end of the second, which has the words of both; `None` where no file system may be
+    /// mounted, which is a failure where everything must run.
+    pub(crate) fn run_out_of_space(&self, small: usize, large: usize) -> Option<(i32, Done)> {
+        // seen by this shell alone, and gone with it
+        const SCRIPT: &str = "
+            mkdir job && mount -t tmpfs -o size=$SMALL crawl job || exit 99
+            \"$0\" \"$@\"; echo $? > first
+            mount -o remount,size=$LARGE job || exit 99
+            \"$0\" \"$@\"; second=$?
+            cp -a job kept && exit $second";
+        let mut shell = Command::new("sh");
+        shell
+            .args([
+                "-c",
+                "exec unshare --map-root-user --mount sh -c \"$SCRIPT\" \"$0\" \"$@\"",
+            ])
+            .arg(env!("CARGO_BIN_EXE_crawler"))
+            .env("SCRIPT", SCRIPT)
+            .envs([("SMALL", small.to_string()), ("LARGE", large.to_string())]);
+        let done = self.start_as(shell, &[]).wait();
+        let first = fs::read_to_string(self.home.path().join("first"));
+        let Ok(first) = first else {
+            assert!(
+                std::env::var_os("CRAWLER_RUN_ALL").is_none(),
+                "no file system can be mounted: {}",
+                done.text()
+            );
+            return None;
+        };
+        fs::remove_dir(self.dir()).unwrap();
+        fs::rename(self.home.path().join("kept"), self.dir()).unwrap();
+        Some((first.trim().parse().unwrap(), done))
+    }
+
     fn start_as(&self, mut command: Command, further: &[&str]) -> Running {
         let output = |name: &str| File::create(self.home.path().join(name)).unwrap();
         let child = command

@@ -293,6 +293,40 @@ fn a_disk_without_room_for_a_body_stops_the_run_and_keeps_the_page_pending() {
 }
 
 #[test]
+fn a_full_disk_stops_the_run_and_nothing_is_lost_once_there_is_room() {
+    const BODIES: usize = 3;
+    let address = serve(|target, stream| {
+        if target == "/" {
+            let page: String = (0..BODIES).map(|n| format!("<a href=/{n}.bin>x</a>")).collect();
+            head(stream, "text/html", Some(page.len()), "");
+            let _ = stream.write_all(page.as_bytes());
+        } else {
+            large_bin(stream);
+        }
+    });
+    let job = Job::new(&[format!("http://{address}/")]);
+    // room for the page and the first body, not for its record
+    let Some((first, second)) = job.run_out_of_space(8 * MIB, 128 * MIB) else {
+        return;
+    };
+    assert_eq!(first, 3, "{}", second.text());
+    second.assert_says("No space left on device");
+    second.assert_says("run the same command again");
+    second.assert_code(0);
+    let records = job.records();
+    assert_sound(&records);
+    assert_index_matches(&job.index(), &records);
+    let digest = sha1(body(5 * MIB, false));
+    for n in 0..BODIES {
+        let record = answer_to(&records, &format!("/{n}.bin"));
+        assert_eq!(record.headers["warc-payload-digest"], digest);
+    }
+    assert_eq!(job.count("/urls/fetched"), 1 + BODIES as u64);
+    assert_eq!(job.count("/urls/failed"), 0);
+    job.assert_balanced();
+}
+
+#[test]
 fn a_spool_that_is_gone_stops_the_run_and_the_next_makes_it_anew() {
     let folder = Arc::new(std::sync::Mutex::new(None));
     let gone = Arc::clone(&folder);

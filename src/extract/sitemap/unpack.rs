@@ -100,9 +100,16 @@ impl Layer {
                     match step {
                         Ok(used) if used > 0 || !made.is_empty() => rest = rest.get(used..).unwrap_or_default(),
                         // what follows the last member is padding or garbage; what came before it counts
-                        Ok(_) | Err(_) => {
+                        Ok(_) => {
                             self.state = State::Broken;
                             return true;
+                        }
+                        Err(_) => {
+                            // it still holds what it made before the fault, and gives that before it fails again
+                            let _ = decoder.write(rest);
+                            let made = std::mem::take(decoder.get_mut());
+                            self.state = State::Broken;
+                            return give(&made, &mut self.left, &mut self.full, out);
                         }
                     }
                 }
