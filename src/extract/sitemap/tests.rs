@@ -300,8 +300,8 @@ fn entities_are_never_expanded() {
 
 #[test]
 fn what_came_before_a_fault_of_gzip_counts_however_the_file_is_cut_into_pieces() {
-    let lines: String = (0..40).map(|n| format!("http://a.test/{n}/{}\n", n * n % 97)).collect();
-    let whole = packed(lines.as_bytes());
+    let lines: Vec<String> = (0..40).map(|n| format!("http://a.test/{n}/{}\n", n * n % 97)).collect();
+    let whole = packed(lines.concat().as_bytes());
     for fault in (20..whole.len() - 8).step_by(3) {
         let mut file = whole.clone();
         for byte in file.iter_mut().skip(fault).take(4) {
