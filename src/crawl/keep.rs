@@ -99,8 +99,6 @@ pub(super) async fn keep(mut ledger: Box<Ledger>, mut orders: UnboundedReceiver<
                     tail: Box::new(ledger.tail().clone()),
                 });
             }
-        } else if ledger.is_heavy() {
-            due = Some(Instant::now());
         } else if due.is_none() {
             due = Some(Instant::now() + SYNC_EVERY);
         }

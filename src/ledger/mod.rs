@@ -33,7 +33,7 @@ use row::{decode, encode};
 
 /// Time between two syncs, at most, while there is something to sync.
 pub const SYNC_EVERY: Duration = Duration::from_millis(100);
-/// Rows in a batch after which it is committed without waiting for the time.
+/// Rows in a batch at which it is committed without waiting for the time: it holds at most so many and those of one fact.
 pub const BATCH_ROWS: usize = 20_000;
 
 /// Admitted fingerprints, 16 bytes each, in order.
@@ -217,13 +217,7 @@ impl Ledger {
         !self.batch.is_empty()
     }
 
-    /// Is the batch so large that it must not wait?
-    #[must_use]
-    pub fn is_heavy(&self) -> bool {
-        self.batch.len() >= BATCH_ROWS
-    }
-
-    /// Appends a fact's bytes and adds its changes to the batch.
+    /// Appends a fact's bytes and adds its changes to the batch, which is committed if it has become large.
     ///
     /// # Errors
     /// If a file cannot be written; the ledger must not be used afterwards.
@@ -262,6 +256,10 @@ impl Ledger {
         let size = self.archive.as_ref().map_or(u64::MAX, |archive| archive.size);
         if self.warc.as_ref().is_some_and(|warc| warc.file.len() >= size) {
             self.close_archive()?;
+        }
+        // of pages with very many links a few are as much as a batch may hold in memory
+        if self.batch.len() >= BATCH_ROWS {
+            self.sync()?;
         }
         Ok(())
     }
@@ -537,5 +535,35 @@ mod tests {
         page(&mut second, 1, "two\n");
         second.sync().unwrap();
         assert_eq!(disk.bytes(PAGES).unwrap(), b"one\ntwo\n");
+    }
+
+    #[test]
+    fn a_batch_holds_no_more_than_its_bound_and_one_fact() {
+        let (disk, store) = (Memory::default(), MemoryStore::default());
+        let mut ledger = ledger(&disk, &store);
+        ledger.sync_tail().unwrap();
+        let half = BATCH_ROWS as u64 / 2 + 1;
+        for number in 1..=4 {
+            let place = |n| Place {
+                priority: 0,
+                sequence: number * half + n,
+            };
+            let fact = Fact {
+                number,
+                put: (0..half).map(|n| (7, place(n), vec![1])).collect(),
+                ..Fact::default()
+            };
+            let (members, log, page) = (None, None, None);
+            let entry = Entry {
+                fact,
+                members,
+                log,
+                page,
+            };
+            ledger.write(entry, Time(0)).unwrap();
+            assert_eq!(ledger.is_loose(), number % 2 == 1, "{number}");
+        }
+        let rows = store.range(Table::Queue, &[], true, &[], usize::MAX).unwrap();
+        assert_eq!(rows.len() as u64, 4 * half);
     }
 }
