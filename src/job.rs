@@ -23,7 +23,7 @@ pub const MAX_BESIDE: u32 = 10_000;
 
 const FOLDERS: [&str; 4] = ["archive", "indexes", "logs", "state"];
 /// Names that only a job has: a folder with one of them but no version is a damaged job, or not ours.
-const OWN_NAMES: [&str; 8] = [
+const OWN_NAMES: [&str; 10] = [
     "archive",
     "indexes",
     "logs",
@@ -32,6 +32,8 @@ const OWN_NAMES: [&str; 8] = [
     "report.json",
     "report.html",
     "pages.jsonl",
+    "pages.jsonl.zst",
+    "links.jsonl.zst",
 ];
 const VERSION_FILE: &str = "state/VERSION";
 const LOCK_FILE: &str = "state/lock";

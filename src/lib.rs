@@ -35,6 +35,7 @@ pub mod store;
 pub mod visit;
 pub mod ledger;
 pub mod checkpoint;
+pub mod tables;
 pub mod crawl;
 
 // what watches it, and the way in

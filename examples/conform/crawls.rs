@@ -185,6 +185,7 @@ fn crawl(seeds: &[String], pages: &Canned, robots_txt: Option<&Canned>, mut seen
         room: visit::Room::default(),
         agent: AGENT.to_owned(),
         fields: None,
+        links: false,
         cookies: false,
     });
     let mut shard = Shard::new(settings, set, 1, Time(0));

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::file::{hint, nearest};
 use super::value::{duration, show_size, size, whole};
+use crate::extract::fields::Builtin;
 use crate::fetch::dns::Cidr;
 use crate::fetch::filter::{MAX_TYPES, MediaRange};
 use crate::seen::sizing::{MAX_FP, MIN_FP};
@@ -141,6 +143,26 @@ pub(super) fn drop_params(values: &[String]) -> Result<Vec<String>, String> {
             .map_err(|expected| format!("{expected}, found {name:?}"))?;
     }
     Ok(rules.drop_params)
+}
+
+/// Names of built-in fields, commas between them, each once.
+///
+/// # Errors
+/// What was expected, and what was found.
+pub(super) fn builtins(values: &[String]) -> Result<Vec<Builtin>, String> {
+    let mut found = Vec::new();
+    let names = values.iter().flat_map(|value| value.split(',')).map(str::trim);
+    for name in names.filter(|name| !name.is_empty()) {
+        let Some(builtin) = Builtin::of(name) else {
+            let known = Builtin::ALL.map(|builtin| builtin.name().to_owned());
+            let near = hint(nearest(name, known.clone()));
+            return Err(format!("expected some of {}, found {name:?}{near}", known.join(", ")));
+        };
+        if !found.contains(&builtin) {
+            found.push(builtin);
+        }
+    }
+    Ok(found)
 }
 
 /// A CIDR range.
@@ -288,6 +310,15 @@ mod tests {
         assert!(read(&["text/html,,a/b"]).unwrap_err().ends_with("found \"\""));
         let many = vec!["a/b"; MAX_TYPES].join(",");
         assert!(read(&[&many]).is_ok() && read(&[&many, "c/d"]).is_err());
+    }
+
+    #[test]
+    fn built_in_fields_are_named() {
+        let read = |values: &[&str]| builtins(&values.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
+        assert_eq!(read(&["title, h1", "title,"]), Ok(vec![Builtin::Title, Builtin::H1]));
+        assert_eq!(read(&[]), Ok(Vec::new()));
+        let error = read(&["title,tilte"]).unwrap_err();
+        assert!(error.ends_with("found \"tilte\"; did you mean title?"), "{error}");
     }
 
     #[test]

@@ -8,14 +8,18 @@ use toml::de::{DeTable, DeValue};
 use super::load::{Given, Layer, Origin};
 use super::setting::{Setting, Shape};
 use super::table::{IDENTITY, setting, settings};
-use super::{hosts, overrides};
+use super::{fields, hosts, overrides};
 use crate::extract::fields::Field;
 use crate::fetch::http::Auth;
 use crate::politeness::HostRule;
 use crate::traps::settings::Override;
 
-/// Most `[[extract.field]]` of a file.
-pub(super) const MAX_FIELDS: usize = 1_000;
+/// Settings that may also stand in a section: section, key there, key of the setting.
+const SECTIONS: [(&str, &str, &str); 3] = [
+    ("extract", "builtins", "fields"),
+    ("output", "links", "output_links"),
+    ("output", "parquet", "parquet"),
+];
 
 /// Most `[[auth]]` of a file.
 pub(super) const MAX_AUTH: usize = 1_000;
@@ -92,8 +96,8 @@ impl Reader<'_> {
     fn table(&mut self, table: &DeTable<'_>) {
         for (key, value) in table {
             let (at, name) = (key.span().start, key.get_ref().as_ref());
-            if name == "extract" {
-                self.extract(value);
+            if SECTIONS.iter().any(|(section, ..)| *section == name) {
+                self.section(name, value, table);
             } else if name == "auth" {
                 self.logins(value);
             } else if name == "trap" {
@@ -172,29 +176,48 @@ impl Reader<'_> {
         }
     }
 
-    /// `[[extract.field]]`
-    fn extract(&mut self, value: &Spanned<DeValue<'_>>) {
+    /// Tables that stand for settings: `[output] links = true` is `output_links = true`.
+    fn section(&mut self, section: &str, value: &Spanned<DeValue<'_>>, around: &DeTable<'_>) {
         let at = value.span().start;
         let Some(table) = value.get_ref().as_table() else {
-            return self.problem(at, "extract: expected tables [[extract.field]]");
+            return self.problem(at, &format!("{section}: expected a section [{section}]"));
         };
         for (key, value) in table {
             let (at, name) = (key.span().start, key.get_ref().as_ref());
-            match value.get_ref().as_array() {
-                Some(list) if name == "field" => {
-                    if list.len() > MAX_FIELDS {
-                        self.problem(at, &format!("more than {MAX_FIELDS} [[extract.field]]"));
-                    }
-                    for field in list.iter().take(MAX_FIELDS) {
-                        self.field(field);
-                    }
+            let own = || SECTIONS.iter().filter(|(known, ..)| *known == section);
+            if section == "extract" && name == "field" {
+                self.fields(at, value);
+            } else if let Some(setting) = own()
+                .find(|(_, key, _)| *key == name)
+                .and_then(|(.., key)| setting(key))
+            {
+                if around.iter().any(|(other, _)| other.get_ref() == setting.key) {
+                    let twice = format!("{section}.{name}: {} stands at the top too; say it once", setting.key);
+                    self.problem(at, &twice);
+                } else {
+                    self.setting(setting, value);
                 }
-                _ if name == "field" => self.problem(at, "extract.field: expected tables [[extract.field]]"),
-                _ => self.problem(
+            } else if section == "extract" && nearest(name, ["field".to_owned()]).is_some() {
+                self.problem(
                     at,
                     &format!("unknown key \"extract.{name}\"; did you mean [[extract.field]]?"),
-                ),
+                );
+            } else {
+                let near = hint(nearest(name, own().map(|(_, key, _)| (*key).to_owned())));
+                self.problem(at, &format!("unknown key \"{section}.{name}\"{near}"));
             }
+        }
+    }
+
+    /// `[[extract.field]]`
+    fn fields(&mut self, at: usize, value: &Spanned<DeValue<'_>>) {
+        let Some(list) = value.get_ref().as_array() else {
+            return self.problem(at, "extract.field: expected tables [[extract.field]]");
+        };
+        let mut problems = Vec::new();
+        self.fields = fields::read(at, list, |at, text| problems.push((at, text)));
+        for (at, text) in problems {
+            self.problem(at, &text);
         }
     }
 
@@ -249,48 +272,6 @@ impl Reader<'_> {
                 }
             }
         }
-    }
-
-    fn field(&mut self, value: &Spanned<DeValue<'_>>) {
-        let at = value.span().start;
-        let Some(table) = value.get_ref().as_table() else {
-            return self.problem(at, "extract.field: expected a table");
-        };
-        let mut field = Field {
-            name: String::new(),
-            selector: String::new(),
-            attr: None,
-            all: false,
-        };
-        for (key, value) in table {
-            let (at, name) = (key.span().start, key.get_ref().as_ref());
-            match (name, value.get_ref()) {
-                ("name", DeValue::String(text)) => field.name = text.to_string(),
-                ("selector", DeValue::String(text)) => field.selector = text.to_string(),
-                ("attr", DeValue::String(text)) => field.attr = Some(text.to_string()),
-                ("all", DeValue::Boolean(all)) => field.all = *all,
-                ("all", _) => self.problem(at, "extract.field.all: expected true or false"),
-                ("name" | "selector" | "attr", _) => {
-                    self.problem(at, &format!("extract.field.{name}: expected a string"));
-                }
-                _ => {
-                    let known = ["name", "selector", "attr", "all"].map(str::to_owned);
-                    self.problem(
-                        at,
-                        &format!("unknown key \"extract.field.{name}\"{}", hint(nearest(name, known))),
-                    );
-                }
-            }
-        }
-        for (name, text) in [("name", &field.name), ("selector", &field.selector)] {
-            if text.is_empty() {
-                self.problem(at, &format!("extract.field: {name} is missing"));
-            }
-        }
-        if self.fields.iter().any(|other| other.name == field.name) {
-            self.problem(at, &format!("extract.field: the name {:?} stands twice", field.name));
-        }
-        self.fields.push(field);
     }
 }
 
@@ -459,32 +440,38 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_read_and_checked() {
-        let parsed = parse(
-            Path::new("c.toml"),
-            "[[extract.field]]\nname = \"title\"\nselector = \"h1\"\n\n[[extract.field]]\nname = \"image\"\n\
-             selector = \"img\"\nattr = \"src\"\nall = true\n",
-        );
+    fn sections_stand_for_settings() {
+        let text = "[extract]\nbuiltins = [\"title\"]\n[[extract.field]]\nname = \"a\"\nselector = \"p\"\n[output]\nlinks = true\n";
+        let parsed = parse(Path::new("c.toml"), text);
         assert_eq!(parsed.problems, Vec::<String>::new());
-        assert_eq!(parsed.fields.len(), 2);
-        assert_eq!(parsed.fields[1].attr.as_deref(), Some("src"));
-        assert!(parsed.fields[1].all);
+        assert_eq!(parsed.layer.get("fields").unwrap().values, ["title"]);
+        assert_eq!(parsed.layer.get("output_links").unwrap().values, ["yes"]);
         assert_eq!(
-            problems("[[extract.field]]\nname = 1\nselectr = \"h1\"\nall = 2\n"),
-            [
-                "c.toml:1: extract.field: name is missing",
-                "c.toml:1: extract.field: selector is missing",
-                "c.toml:2: extract.field.name: expected a string",
-                "c.toml:3: unknown key \"extract.field.selectr\"; did you mean selector?",
-                "c.toml:4: extract.field.all: expected true or false",
-            ]
+            parsed.layer.get("output_links").unwrap().origin,
+            Origin::File("c.toml".into(), 7)
         );
-        assert_eq!(
-            problems("[[extract.fields]]\nname = \"x\"\n"),
-            ["c.toml:1: unknown key \"extract.fields\"; did you mean [[extract.field]]?"]
-        );
-        let many = "[[extract.field]]\nname = \"x\"\nselector = \"y\"\n".repeat(MAX_FIELDS + 1);
-        assert!(problems(&many).contains(&format!("c.toml:1: more than {MAX_FIELDS} [[extract.field]]")));
+        assert_eq!(parsed.fields.len(), 1);
+        for (text, problem) in [
+            (
+                "[output]\nlink = true",
+                "2: unknown key \"output.link\"; did you mean links?",
+            ),
+            (
+                "[output]\nlinks = 1",
+                "2: output_links: expected true or false, found an integer",
+            ),
+            ("output = true", "1: output: expected a section [output]"),
+            (
+                "output_links = true\n[output]\nlinks = true",
+                "3: output.links: output_links stands at the top too; say it once",
+            ),
+            (
+                "[extract]\nbuiltin = []",
+                "2: unknown key \"extract.builtin\"; did you mean builtins?",
+            ),
+        ] {
+            assert_eq!(problems(text), [format!("c.toml:{problem}")], "{text}");
+        }
     }
 
     #[test]

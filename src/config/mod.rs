@@ -7,6 +7,7 @@
 //! sizes, durations and numbers.
 
 mod checks;
+mod fields;
 mod file;
 pub mod flags;
 pub mod load;
@@ -153,8 +154,14 @@ pub struct Config {
     pub warc_prefix: String,
     /// The rules against traps: one switch, and `[[trap]]` for single hosts.
     pub traps: crate::traps::Settings,
-    /// CSS-selector fields for pages.jsonl.
+    /// Built-in fields for pages.jsonl.zst.
+    pub builtins: Vec<crate::extract::fields::Builtin>,
+    /// CSS-selector fields for pages.jsonl.zst.
     pub fields: Vec<crate::extract::fields::Field>,
+    /// Write links.jsonl.zst.
+    pub links: bool,
+    /// Write what is in those two as Parquet, too, at the end.
+    pub parquet: bool,
     /// No progress, errors only.
     pub quiet: bool,
     /// `-v`, `-vv`: more in the log.
@@ -225,7 +232,10 @@ impl Default for Config {
             warc_size: 1 << 30,
             warc_prefix: "crawl".to_owned(),
             traps: crate::traps::Settings::default(),
+            builtins: Vec::new(),
             fields: Vec::new(),
+            links: false,
+            parquet: false,
             quiet: false,
             verbose: 0,
             log_json: false,

@@ -39,12 +39,13 @@ pub fn sample() -> String {
         }
     }
     out.push_str(
-        "\n## Fields taken from every HTML page by CSS selector, into pages.jsonl. Tables stand last in the file.\n\n\
+        "\n## Fields taken from every HTML page by CSS selector, into pages.jsonl.zst. Tables stand last in the file.\n\n\
          # [[extract.field]]\n\
-         # name = \"title\"          # key in pages.jsonl\n\
-         # selector = \"h1\"         # CSS selector\n\
-         # attr = \"href\"           # an attribute instead of the text\n\
-         # all = true              # every match as a list, not only the first\n\
+         # name = \"price\"          # key in pages.jsonl.zst\n\
+         # selector = \"p.price\"    # CSS selector\n\
+         # attr = \"content\"        # an attribute instead of the text\n\
+         # all = true              # every match as a list, not only the first (first = true)\n\
+         # hosts = [\"*.example.com\"]  # only on these hosts; *. is the domain and every host below it\n\
          \n## User and password for a host (Basic), sent to it alone, at the usual ports; with a scheme or a port,\n\
          ## only over those.\n\n\
          # [[auth]]\n\
@@ -94,18 +95,7 @@ pub fn effective(loaded: &Loaded) -> String {
             auth.place()
         );
     }
-    for field in &loaded.config.fields {
-        let _ = writeln!(
-            out,
-            "[[extract.field]]\nname = {}\nselector = {}",
-            quote(&field.name),
-            quote(&field.selector)
-        );
-        if let Some(attr) = &field.attr {
-            let _ = writeln!(out, "attr = {}", quote(attr));
-        }
-        let _ = writeln!(out, "all = {}\n", field.all);
-    }
+    super::fields::write(&loaded.config.fields, &mut out);
     super::overrides::write(&loaded.config.traps, &mut out);
     super::hosts::write(&loaded.config.hosts, &mut out);
     out

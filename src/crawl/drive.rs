@@ -21,7 +21,7 @@ use super::{CrawlError, End, Snapshot};
 use crate::clock::Time;
 use crate::disk::Disk;
 use crate::fetch::Fetcher;
-use crate::ledger::{Entry, Ledger, Tail, WriteError};
+use crate::ledger::{Entry, Ledger, PageRows, Tail, WriteError};
 use crate::shard::{Fact, Link, Next, Settlement, Shard};
 use crate::stats::LinkCounts;
 use crate::url::CrawlUrl;
@@ -216,7 +216,7 @@ impl<F: Fetcher> Loop<'_, F> {
         let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
             unreachable!("nothing runs yet")
         };
-        self.write(fact, None, None, None, permit);
+        self.write(fact, None, None, PageRows::default(), permit);
     }
 
     async fn run(
@@ -284,7 +284,7 @@ impl<F: Fetcher> Loop<'_, F> {
                     self.visiting.spawn(async move { (visit.await.map(Box::new), permit) });
                 }
                 Next::Settle(settlement) => self.settle(*settlement, now, permit),
-                Next::Move(fact) => self.write(*fact, None, None, None, permit),
+                Next::Move(fact) => self.write(*fact, None, None, PageRows::default(), permit),
                 Next::Refill { host, after, robots } => self.order(Order::Refill { host, after, robots })?,
                 Next::NotBefore(due) => {
                     self.wake = Some(self.crawl.clock.instant(due));
@@ -330,7 +330,7 @@ impl<F: Fetcher> Loop<'_, F> {
             done,
             members,
             mut log,
-            page,
+            rows,
             address,
         } = *visited?;
         let now = self.crawl.clock.now();
@@ -370,7 +370,8 @@ impl<F: Fetcher> Loop<'_, F> {
             log.extra.insert("restBy".to_owned(), rule.word().into());
         }
         self.last = address;
-        self.write(fact, members.filter(|_| keep), log, page.filter(|_| keep), permit);
+        let rows = if keep { rows } else { PageRows::default() };
+        self.write(fact, members.filter(|_| keep), log, rows, permit);
         Ok(())
     }
 
@@ -404,7 +405,7 @@ impl<F: Fetcher> Loop<'_, F> {
         };
         let mut entry = line.entry();
         entry.extra.insert("reason".to_owned(), why.into());
-        self.write(fact, None, Some(entry), None, permit);
+        self.write(fact, None, Some(entry), PageRows::default(), permit);
     }
 
     fn write(
@@ -412,7 +413,7 @@ impl<F: Fetcher> Loop<'_, F> {
         fact: Fact,
         members: Option<crate::archive::warc::Members>,
         log: Option<crate::ledger::LogEntry>,
-        page: Option<String>,
+        rows: PageRows,
         permit: OwnedSemaphorePermit,
     ) {
         self.crawl.growth.admit(&fact.prints);
@@ -420,7 +421,7 @@ impl<F: Fetcher> Loop<'_, F> {
             fact,
             members,
             log,
-            page,
+            rows,
         });
         if self.untold.is_empty() {
             self.tell_by = Instant::now() + TELL_WITHIN;

@@ -1,5 +1,6 @@
 //! A crawl from settings to outcome. The loop itself is in `drive`, the ledger's task in `keep`.
 
+mod columns;
 mod copy;
 mod drive;
 mod end;
@@ -195,8 +196,10 @@ pub struct Plan {
     pub obey_noindex: bool,
     /// How to archive, if at all.
     pub archive: Option<ArchiveSettings>,
-    /// Fields for pages.jsonl.
+    /// Fields for pages.jsonl.zst.
     pub fields: Option<Fields>,
+    /// Write links.jsonl.zst.
+    pub links: bool,
     /// Cap on decoded bodies, bytes.
     pub max_decoded: u64,
     /// Which seen-set.
@@ -288,6 +291,15 @@ pub async fn run(
         let sorted = sorted.await.map_err(|error| CrawlError::Other(error.to_string()))?;
         sorted.map_err(|source| CrawlError::Write {
             what: "indexes/index.cdxj".to_owned(),
+            source,
+        })?;
+    }
+    if config.parquet {
+        let config = config.clone();
+        let written = tokio::task::spawn_blocking(move || columns::write_tables(disk.as_ref(), &config));
+        let written = written.await.map_err(|error| CrawlError::Other(error.to_string()))?;
+        written.map_err(|source| CrawlError::Write {
+            what: "pages.parquet or links.parquet".to_owned(),
             source,
         })?;
     }
@@ -397,6 +409,7 @@ pub async fn crawl<F: Fetcher>(
         room: visit::Room::default(),
         agent: plan.shard.agent.clone(),
         fields: plan.fields,
+        links: plan.links,
         cookies: plan.keep_cookies,
     };
     let admitted = before.admitted / crate::hash::Fingerprint::BYTES as u64;

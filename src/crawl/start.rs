@@ -38,11 +38,7 @@ pub(super) fn plan(
                 .with_offsite_hops(config.offsite_hops)
         })
         .map_err(|error| CrawlError::Usage(error.to_string()))?;
-    let fields = if config.fields.is_empty() {
-        None
-    } else {
-        Some(Fields::compile(&config.fields).map_err(CrawlError::Usage)?)
-    };
+    let fields = Fields::compile(&config.builtins, &config.fields).map_err(CrawlError::Usage)?;
     let archive = config.archive.then(|| ArchiveSettings {
         prefix: config.warc_prefix.clone(),
         size: config.warc_size,
@@ -90,7 +86,8 @@ pub(super) fn plan(
         obey_nofollow: config.obey_nofollow,
         obey_noindex: config.obey_noindex,
         archive,
-        fields,
+        fields: (!fields.is_empty()).then_some(fields),
+        links: config.links,
         max_decoded: config.max_body,
         seen: config.seen,
         seen_size: (config.capacity, config.fp_rate),

@@ -3,9 +3,11 @@
 //! Scripting is off: what stands in `noscript` counts. What a tree builder would decide is followed only as far as it
 //! changes what is a tag: raw text elements, and foreign content (SVG, `MathML`), where those are none and CDATA is text.
 
+mod anchors;
 mod attributes;
 mod elements;
 mod entities;
+mod facts;
 mod foreign;
 mod preview;
 mod raw;
@@ -13,6 +15,8 @@ mod tags;
 
 use self::tags::Tags;
 use super::Links;
+pub(super) use attributes::Attribute;
+pub(super) use facts::{Facts, MAX_FACT_CHARS, read as facts};
 
 /// Documents inside documents (`iframe srcdoc`) that are read, one in another.
 const MAX_SRCDOC_DEPTH: u32 = 3;
@@ -34,6 +38,9 @@ pub(super) fn links<'a>(text: &'a str, syntax: Syntax, links: &mut Links<'a>) {
 /// `depth` documents lie around this one.
 fn scan<'a>(text: &'a str, syntax: Syntax, depth: u32, links: &mut Links<'a>) {
     let mut tags = Tags::new(text, syntax);
+    if links.details.is_some() {
+        return anchors::scan(&mut tags, depth, links);
+    }
     while let Some(start) = tags.next_start() {
         elements::links(&start, tags.attributes(), depth, links);
     }

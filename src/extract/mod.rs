@@ -16,9 +16,11 @@ mod body;
 pub mod charset;
 pub mod css;
 mod dash;
+pub mod detail;
 pub mod directives;
 mod feed;
 pub mod fields;
+mod fold;
 pub mod headers;
 pub mod html;
 mod json;
@@ -38,7 +40,9 @@ use std::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
 
 use body::Body;
+use detail::Detail;
 use directives::{Directives, is_nofollow};
+use html::Attribute;
 
 /// Links taken from one page at most; what is beyond is counted, not kept.
 pub const MAX_LINKS_PER_PAGE: usize = 100_000;
@@ -130,6 +134,10 @@ pub struct Links<'a> {
     pub sitemap: Option<sitemap::Summary>,
     /// Links that count against the bound and are kept elsewhere: in `frames`, or in the document around this one.
     outside: usize,
+    /// More of links that stand in HTML, if it is asked for, in the order of `links`.
+    details: Option<Vec<Detail<'a>>>,
+    /// The attribute that is being read; none in the text of an element.
+    at: Option<Attribute>,
 }
 
 impl<'a> Links<'a> {
@@ -147,6 +155,9 @@ impl<'a> Links<'a> {
         if self.counted() >= MAX_LINKS_PER_PAGE {
             self.dropped += 1;
         } else {
+            if let Some(details) = &mut self.details {
+                details.push(Detail::of(self.links.len(), self.at));
+            }
             self.links.push(RawLink {
                 raw,
                 kind,
@@ -175,6 +186,7 @@ impl<'a> Links<'a> {
     fn adopt(&mut self, inside: Links<'a>) {
         self.dropped += inside.dropped;
         self.scripts = inside.scripts;
+        let before = self.links.len();
         if inside.base.is_some() {
             self.outside = inside.counted() - self.links.len();
             self.frames.push(inside);
@@ -182,6 +194,9 @@ impl<'a> Links<'a> {
             self.outside += inside.outside - self.counted();
             self.links.extend(inside.links);
             self.frames.extend(inside.frames);
+            if let (Some(own), Some(more)) = (&mut self.details, inside.details) {
+                own.extend(more.into_iter().map(|detail| detail.behind(before)));
+            }
         }
     }
 
@@ -250,6 +265,7 @@ impl<'a> Links<'a> {
             outside: self.counted(),
             speculative: self.speculative,
             scripts: self.scripts,
+            details: self.details.as_ref().map(|_| Vec::new()),
             ..Links::default()
         }
     }
@@ -257,10 +273,18 @@ impl<'a> Links<'a> {
     /// Leaves out the places to go to, but for the first `kept` links.
     fn drop_places(&mut self, kept: usize) {
         let mut at = 0;
+        let mut left = Vec::new();
         self.links.retain(|link| {
             at += 1;
-            at <= kept || !link.kind.is_place()
+            let keep = at <= kept || !link.kind.is_place();
+            if !keep {
+                left.push(at - 1);
+            }
+            keep
         });
+        if let Some(details) = &mut self.details {
+            detail::forget(details, &left);
+        }
         self.frames.iter_mut().for_each(|frame| frame.drop_places(0));
     }
 
@@ -290,6 +314,10 @@ impl<'a> Links<'a> {
             is_part: self.is_part,
             sitemap: self.sitemap,
             outside: self.outside,
+            details: self
+                .details
+                .map(|details| details.into_iter().map(Detail::into_owned).collect()),
+            at: None,
         }
     }
 }
@@ -353,6 +381,8 @@ pub struct Wanted<'a> {
     pub role: Role,
     /// Guesses are wanted, too ([`LinkKind::Speculative`]).
     pub speculative: bool,
+    /// Where in the page's HTML each link stands, and its text, are wanted, too: [`Links::detail`].
+    pub details: bool,
 }
 
 /// As [`extract`], for somebody.
@@ -373,6 +403,7 @@ pub fn extract_for<'a>(
     };
     headers::links(status, headers, &mut links);
     links.links.iter_mut().for_each(|link| link.header = true);
+    links.details = wanted.details.then(Vec::new);
     let before = links.links.len();
     let essence = mime::sniff(content_type, body);
     let read = FINE.contains(&status) && read_listing(&essence, content_type, body, role, &mut links);

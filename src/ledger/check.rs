@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{ADMITTED, CRAWL_LOG, Found, INDEX_LINES, Naming, PAGES, WriteError};
+use super::{ADMITTED, CRAWL_LOG, Found, INDEX_LINES, LINKS, Naming, PAGES, PLAIN_PAGES, WriteError};
 use crate::archive::naming;
 use crate::disk::{Disk, shorter};
 
@@ -19,7 +19,9 @@ pub fn check(disk: &dyn Disk, found: &Found) -> Result<(), WriteError> {
         (ADMITTED, tail.admitted),
         (CRAWL_LOG, tail.log),
         (INDEX_LINES, tail.index),
-        (PAGES, tail.pages),
+        (PLAIN_PAGES, tail.pages),
+        (PAGES, found.pages),
+        (LINKS, found.links),
     ];
     for (name, len) in covered {
         let there = disk.size(name).naming(name)?.unwrap_or(0);
@@ -78,6 +80,8 @@ mod tests {
             imported: None,
             listed: 0,
             secrets: Vec::new(),
+            pages: 0,
+            links: 0,
         }
     }
 
@@ -109,6 +113,8 @@ mod tests {
             CRAWL_LOG,
             INDEX_LINES,
             PAGES,
+            PLAIN_PAGES,
+            LINKS,
             "archive/a-20110623171208-00000.warc.gz",
             "archive/a-20110623171208-00000.warc.gz.open",
         ] {

@@ -10,6 +10,7 @@ mod archive;
 mod check;
 mod held;
 mod row;
+mod rows;
 
 use std::collections::HashMap;
 use std::io;
@@ -30,6 +31,8 @@ pub use check::check;
 use held::Held;
 pub use row::{Entry, Found, JobRow, LogEntry, Tail, cookies, hosts, look, robots_txt, traps};
 use row::{decode, encode};
+use rows::RowFile;
+pub use rows::{FRAME_BYTES, Lines, PageRows};
 
 /// Time between two syncs, at most, while there is something to sync.
 pub const SYNC_EVERY: Duration = Duration::from_millis(100);
@@ -44,8 +47,12 @@ pub const INDEX_LINES: &str = "state/index.lines";
 pub const CRAWL_LOG: &str = "logs/crawl.log";
 /// The folder of bodies and records on their way; nothing in it outlives a run.
 pub const SPOOL: &str = "state/spool";
-/// Fields of pages.
-pub const PAGES: &str = "pages.jsonl";
+/// Fields of pages, in zstd frames.
+pub const PAGES: &str = "pages.jsonl.zst";
+/// Fields of pages, plain, in jobs that began so.
+pub const PLAIN_PAGES: &str = "pages.jsonl";
+/// Links of pages, in zstd frames.
+pub const LINKS: &str = "links.jsonl.zst";
 
 const TAIL_KEY: &[u8] = b"tail";
 /// Counters that the tail's form, which is older, has no place for.
@@ -65,6 +72,9 @@ const ORIGIN_PREFIX: &[u8] = b"origin/";
 const TRAP_PREFIX: &[u8] = b"trap/";
 const TRAP_COUNTS_KEY: &[u8] = b"traps";
 const SKIPPED_KEY: &[u8] = b"skipped";
+/// Covered bytes of [`PAGES`] and of [`LINKS`], which the tail's form has no place for.
+const PAGES_KEY: &[u8] = b"pages";
+const LINKS_KEY: &[u8] = b"links";
 
 /// The settings of the archive; `None` in [`Ledger`] for no archive.
 #[derive(Debug, Clone)]
@@ -131,8 +141,8 @@ pub struct Ledger {
     admitted: Held,
     log: Held,
     index: Held,
-    /// Opened with the first page that has fields.
-    pages: Option<Held>,
+    pages: RowFile,
+    links: RowFile,
     prints: Vec<u8>,
     written: u64,
     /// The counts of traps have changed since the last batch.
@@ -163,11 +173,13 @@ impl Ledger {
         let admitted = open(ADMITTED, tail.admitted)?;
         let log = open(CRAWL_LOG, tail.log)?;
         let index = open(INDEX_LINES, tail.index)?;
+        // a file of lines that has begun plain stays so
         let pages = if tail.pages > 0 {
-            Some(open(PAGES, tail.pages)?)
+            RowFile::at(disk.as_ref(), PLAIN_PAGES, false, tail.pages)?
         } else {
-            None
+            RowFile::at(disk.as_ref(), PAGES, true, found.pages)?
         };
+        let links = RowFile::at(disk.as_ref(), LINKS, true, found.links)?;
         let mut batch = Batch::default();
         if found.job.is_none() {
             job.put(&mut batch);
@@ -185,6 +197,7 @@ impl Ledger {
             log,
             index,
             pages,
+            links,
             prints: Vec::new(),
             written: 0,
             traps_counted: false,
@@ -226,7 +239,7 @@ impl Ledger {
             fact,
             members,
             log,
-            page,
+            rows,
         } = entry;
         debug_assert_eq!(fact.number, self.written + 1, "facts come in order");
         self.written = fact.number;
@@ -238,17 +251,8 @@ impl Ledger {
             let line = log.line(archived.as_ref());
             self.log.append(line.as_bytes()).naming(CRAWL_LOG)?;
         }
-        if let Some(page) = page {
-            if self.pages.is_none() {
-                let mut file = self.disk.append(PAGES).naming(PAGES)?;
-                // what a killed run left behind its last batch
-                file.truncate(self.tail.pages).naming(PAGES)?;
-                self.pages = Some(Held::new(file));
-            }
-            if let Some(pages) = &mut self.pages {
-                pages.append(page.as_bytes()).naming(PAGES)?;
-            }
-        }
+        self.pages.append(&self.disk, &rows.fields)?;
+        self.links.append(&self.disk, &rows.links)?;
         self.admit(&fact.prints)?;
         self.batch_fact(&fact);
         self.tail.counters.add(&fact.delta);
@@ -370,15 +374,21 @@ impl Ledger {
             (&mut self.log, CRAWL_LOG),
             (&mut self.index, INDEX_LINES),
         ];
-        let pages = self.pages.as_mut().map(|pages| (pages, PAGES));
-        for (file, name) in files.into_iter().chain(pages) {
+        for (file, name) in files {
             file.sync().naming(name)?;
         }
         self.tail.admitted = self.admitted.len();
         self.tail.log = self.log.len();
         self.tail.index = self.index.len();
-        self.tail.pages = self.pages.as_ref().map_or(0, Held::len);
         let mut batch = std::mem::take(&mut self.batch);
+        match self.pages.sync()? {
+            Some(len) if self.pages.is_packed() => batch.put(Table::Meta, PAGES_KEY, encode(&len)),
+            Some(len) => self.tail.pages = len,
+            None => {}
+        }
+        if let Some(len) = self.links.sync()? {
+            batch.put(Table::Meta, LINKS_KEY, encode(&len));
+        }
         batch.put(Table::Meta, TAIL_KEY, encode(&self.tail));
         if std::mem::take(&mut self.traps_counted) {
             batch.put(Table::Meta, TRAP_COUNTS_KEY, encode(&self.tail.counters.traps));
@@ -509,6 +519,8 @@ mod tests {
     }
 
     fn page(ledger: &mut Ledger, number: u64, line: &str) {
+        let mut fields = Lines::default();
+        fields.push(line.as_bytes()).unwrap();
         let entry = Entry {
             fact: Fact {
                 number,
@@ -516,25 +528,60 @@ mod tests {
             },
             members: None,
             log: None,
-            page: Some(line.to_owned()),
+            rows: PageRows {
+                links: fields.clone(),
+                fields,
+            },
         };
         ledger.write(entry, Time(0)).unwrap();
     }
 
+    fn unpacked(disk: &Memory, name: &str) -> String {
+        let bytes = disk.bytes(name).unwrap();
+        String::from_utf8(zstd::decode_all(bytes.as_slice()).unwrap()).unwrap()
+    }
+
     #[test]
-    fn pages_that_no_batch_covers_are_cut_and_those_it_covers_stay() {
+    fn lines_that_no_batch_covers_are_cut_and_those_it_covers_stay() {
         let (disk, store) = (Memory::default(), MemoryStore::default());
         ledger(&disk, &store).sync_tail().unwrap();
-        assert_eq!(disk.bytes(PAGES), None, "no fields, no file");
-        disk.append(PAGES).unwrap().append(b"left by a kill\n").unwrap();
+        for name in [PAGES, LINKS, PLAIN_PAGES] {
+            assert_eq!(disk.bytes(name), None, "no fields, no file");
+        }
+        for name in [PAGES, LINKS] {
+            disk.append(name).unwrap().append(b"left by a kill\n").unwrap();
+        }
         let mut first = ledger(&disk, &store);
-        page(&mut first, 1, "one\n");
+        page(&mut first, 1, "one");
         first.sync().unwrap();
-        disk.append(PAGES).unwrap().append(b"left by another\n").unwrap();
+        for name in [PAGES, LINKS] {
+            disk.append(name).unwrap().append(b"left by another\n").unwrap();
+        }
         let mut second = ledger(&disk, &store);
-        page(&mut second, 1, "two\n");
+        page(&mut second, 1, "two");
         second.sync().unwrap();
-        assert_eq!(disk.bytes(PAGES).unwrap(), b"one\ntwo\n");
+        for name in [PAGES, LINKS] {
+            assert_eq!(unpacked(&disk, name), "one\ntwo\n");
+        }
+    }
+
+    #[test]
+    fn a_job_that_began_with_plain_lines_goes_on_with_them() {
+        let (disk, store) = (Memory::default(), MemoryStore::default());
+        let mut old = ledger(&disk, &store);
+        disk.append(PLAIN_PAGES).unwrap().append(b"one\nleft").unwrap();
+        old.note(|tail| tail.pages = 4);
+        old.sync_tail().unwrap();
+        for line in ["two", "three"] {
+            let mut now = ledger(&disk, &store);
+            page(&mut now, 1, line);
+            now.sync().unwrap();
+            disk.append(PLAIN_PAGES).unwrap().append(b"left by a kill").unwrap();
+        }
+        ledger(&disk, &store);
+        assert_eq!(disk.bytes(PLAIN_PAGES).unwrap(), b"one\ntwo\nthree\n");
+        assert_eq!(disk.bytes(PAGES), None);
+        assert_eq!(unpacked(&disk, LINKS), "two\nthree\n");
     }
 
     #[test]

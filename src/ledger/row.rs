@@ -5,8 +5,8 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ENTRIES_DROPPED_KEY, IMPORTED_KEY, JOB_KEY, LISTED_KEY, ORIGIN_PREFIX, REPEATS_KEY, RULES_KEY, SECRETS_KEY,
-    SKIPPED_KEY, TAIL_KEY, TEXTS_CUT_KEY, TRAP_COUNTS_KEY, TRAP_PREFIX, WIDEN_PREFIX,
+    ENTRIES_DROPPED_KEY, IMPORTED_KEY, JOB_KEY, LINKS_KEY, LISTED_KEY, ORIGIN_PREFIX, PAGES_KEY, PageRows, REPEATS_KEY,
+    RULES_KEY, SECRETS_KEY, SKIPPED_KEY, TAIL_KEY, TEXTS_CUT_KEY, TRAP_COUNTS_KEY, TRAP_PREFIX, WIDEN_PREFIX,
 };
 use crate::archive::warc::Members;
 use crate::clock::Time;
@@ -27,7 +27,7 @@ pub struct Tail {
     pub log: u64,
     /// Covered bytes of the index lines.
     pub index: u64,
-    /// Covered bytes of pages.jsonl.
+    /// Covered bytes of the plain pages.jsonl that earlier versions wrote.
     pub pages: u64,
     /// Name of the newest WARC file and its covered bytes.
     pub archive: Option<(String, u64)>,
@@ -99,8 +99,8 @@ pub struct Entry {
     pub members: Option<Members>,
     /// The log line, if there is one.
     pub log: Option<LogEntry>,
-    /// A line of pages.jsonl with its line end.
-    pub page: Option<String>,
+    /// What is written of a page besides.
+    pub rows: PageRows,
 }
 
 /// What a ledger finds in the store when it opens.
@@ -120,6 +120,10 @@ pub struct Found {
     pub listed: u64,
     /// The names of the passwords that the job was crawled with last; none of a job of a version that did not note them.
     pub secrets: Vec<String>,
+    /// Covered bytes of [`super::PAGES`].
+    pub pages: u64,
+    /// Covered bytes of [`super::LINKS`].
+    pub links: u64,
 }
 
 /// Reads what the store says of a job, before anything is changed.
@@ -170,10 +174,8 @@ pub fn look(store: &dyn Store) -> io::Result<Found> {
         }
     }
     let imported = read(IMPORTED_KEY)?.map(|bytes| decode(&bytes)).transpose()?;
-    let listed = read(LISTED_KEY)?
-        .map(|bytes| decode(&bytes))
-        .transpose()?
-        .unwrap_or_default();
+    let number = |key| -> io::Result<u64> { read(key)?.map_or(Ok(0), |bytes| decode(&bytes)) };
+    let (listed, pages, links) = (number(LISTED_KEY)?, number(PAGES_KEY)?, number(LINKS_KEY)?);
     Ok(Found {
         job,
         tail,
@@ -185,6 +187,8 @@ pub fn look(store: &dyn Store) -> io::Result<Found> {
             .map(|bytes| decode(&bytes))
             .transpose()?
             .unwrap_or_default(),
+        pages,
+        links,
     })
 }
 

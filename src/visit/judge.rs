@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{PoisonError, RwLock};
 
+use super::edges::{Edges, Fate};
 use crate::extract::sitemap::{MAX_ENTRIES, MAX_NESTING};
 use crate::extract::{LinkKind, Links, MAX_LINKS_PER_PAGE, RawLink};
 use crate::frontier::Item;
@@ -78,15 +79,25 @@ impl Judge {
     /// once and counted as seen from then on.
     #[must_use]
     pub fn judge(&self, page: &Item, found: &Links<'_>) -> Judged {
+        self.judge_with(page, found, None)
+    }
+
+    /// The same, with a row for each link.
+    #[must_use]
+    pub fn judge_with(&self, page: &Item, found: &Links<'_>, edges: Option<&mut Edges<'_>>) -> Judged {
         let mut judged = Judged::default();
         let scope = self.scope.read().unwrap_or_else(PoisonError::into_inner);
         let whole = self.obey_nofollow && found.directives.nofollow;
-        self.judge_document(page, &page.url, found, whole, &scope, &mut judged);
+        self.judge_document(page, &page.url, found, whole, &scope, edges, &mut judged);
         judged
     }
 
     /// The links of a document of the page: the page itself, or a frame written inside it that has its own base.
     /// `nofollow`: none of its places to go to is followed.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a page and its document, the rules, and where the outcome goes"
+    )]
     fn judge_document(
         &self,
         page: &Item,
@@ -94,54 +105,79 @@ impl Judge {
         found: &Links<'_>,
         nofollow: bool,
         scope: &Reach,
+        mut edges: Option<&mut Edges<'_>>,
         judged: &mut Judged,
     ) {
-        let base = Base::in_page(address, found.base.as_deref(), found.encoding);
-        // headers know nothing of the body's base and encoding (RFC 8288, section 3.2)
-        let own = Base::of(address, None);
+        let document = Document {
+            found,
+            base: Base::in_page(address, found.base.as_deref(), found.encoding),
+            own: Base::of(address, None),
+            nofollow,
+        };
         let mut texts = HashSet::with_capacity(found.links.len());
         // what is no guess elsewhere on the page is none
-        let guess = |link: &&RawLink<'_>| link.kind == LinkKind::Speculative;
+        let guess = |(_, link): &(usize, &RawLink<'_>)| link.kind == LinkKind::Speculative;
         let (sure, guesses) = (
-            found.links.iter().filter(|link| !guess(link)),
-            found.links.iter().filter(guess),
+            found.links.iter().enumerate().filter(|link| !guess(link)),
+            found.links.iter().enumerate().filter(guess),
         );
-        for link in sure.chain(guesses) {
-            judged.counts.found += 1;
-            let left = nofollow || self.obey_nofollow && link.nofollow;
-            if left && matches!(link.kind, LinkKind::Navigation | LinkKind::Speculative) {
-                // before the texts: the same address may stand on the page once more, to be followed
-                judged.counts.out_of_scope += 1;
-                judged.nofollow += 1;
-                continue;
-            }
-            // the first `#` starts the fragment wherever it stands (URL Standard, section 4.4), and no fragment is sent
-            let text = match link.raw.split_once('#') {
-                Some((_, fragment)) if self.identity.rules.keep_hashbang && fragment.starts_with('!') => &link.raw,
-                Some((text, _)) => text,
-                None => &link.raw,
-            };
-            if !texts.insert((text, link.kind, link.header)) {
-                judged.counts.seen += 1;
-                continue;
-            }
-            let base = if link.header { &own } else { &base };
-            match CrawlUrl::join(base, text, &self.identity) {
-                Ok(url) => {
-                    let found = Found {
-                        kind: link.kind,
-                        lastmod: link.lastmod,
-                        listed: found.sitemap.is_some(),
-                        of_part: found.is_part,
-                    };
-                    self.judge_one(page, url, found, scope, judged);
-                }
-                Err(reject) => judged.reject(link.kind, &reject),
+        for (at, link) in sure.chain(guesses) {
+            let before = edges.is_some().then(|| judged.so_far());
+            self.judge_link(page, link, &document, &mut texts, scope, judged);
+            if let (Some(edges), Some(before)) = (edges.as_deref_mut(), before) {
+                let to = CrawlUrl::join(document.base_of(link), self.sent(link), &self.identity);
+                edges.add(link, to.ok().as_ref(), found.detail(at), judged.fate_since(&before));
             }
         }
         for frame in &found.frames {
-            let around = CrawlUrl::join(&base, "", &self.identity);
-            self.judge_document(page, around.as_ref().unwrap_or(address), frame, nofollow, scope, judged);
+            let around = CrawlUrl::join(&document.base, "", &self.identity);
+            let around = around.as_ref().unwrap_or(address);
+            self.judge_document(page, around, frame, nofollow, scope, edges.as_deref_mut(), judged);
+        }
+    }
+
+    /// What of a link is sent: the first `#` starts the fragment wherever it stands (URL Standard, section 4.4).
+    fn sent<'l>(&self, link: &'l RawLink<'_>) -> &'l str {
+        match link.raw.split_once('#') {
+            Some((_, fragment)) if self.identity.rules.keep_hashbang && fragment.starts_with('!') => &link.raw,
+            Some((text, _)) => text,
+            None => &link.raw,
+        }
+    }
+
+    fn judge_link<'l>(
+        &self,
+        page: &Item,
+        link: &'l RawLink<'_>,
+        document: &Document<'_>,
+        texts: &mut HashSet<(&'l str, LinkKind, bool)>,
+        scope: &Reach,
+        judged: &mut Judged,
+    ) {
+        judged.counts.found += 1;
+        let left = document.nofollow || self.obey_nofollow && link.nofollow;
+        if left && matches!(link.kind, LinkKind::Navigation | LinkKind::Speculative) {
+            // before the texts: the same address may stand on the page once more, to be followed
+            judged.counts.out_of_scope += 1;
+            judged.nofollow += 1;
+            return;
+        }
+        let text = self.sent(link);
+        if !texts.insert((text, link.kind, link.header)) {
+            judged.counts.seen += 1;
+            return;
+        }
+        match CrawlUrl::join(document.base_of(link), text, &self.identity) {
+            Ok(url) => {
+                let found = Found {
+                    kind: link.kind,
+                    lastmod: link.lastmod,
+                    listed: document.found.sitemap.is_some(),
+                    of_part: document.found.is_part,
+                };
+                self.judge_one(page, url, found, scope, judged);
+            }
+            Err(reject) => judged.reject(link.kind, &reject),
         }
     }
 
@@ -261,7 +297,7 @@ impl Judge {
 
     /// The sitemaps that a robots.txt names, if they are wanted.
     #[must_use]
-    pub fn judge_robots(&self, errand: &Errand, sitemaps: &[String]) -> Judged {
+    pub fn judge_robots(&self, errand: &Errand, sitemaps: &[String], edges: Option<&mut Edges<'_>>) -> Judged {
         if !errand.sitemaps || self.sitemaps == Sitemaps::No {
             return Judged::default();
         }
@@ -274,7 +310,23 @@ impl Judge {
         });
         let mut found = Links::default();
         found.links = named.collect();
-        self.judge(&errand.page(), &found)
+        self.judge_with(&errand.page(), &found, edges)
+    }
+}
+
+/// A document of a page.
+struct Document<'d> {
+    found: &'d Links<'d>,
+    base: Base,
+    /// Headers know nothing of the body's base and encoding (RFC 8288, section 3.2).
+    own: Base,
+    /// None of its places to go to is followed.
+    nofollow: bool,
+}
+
+impl Document<'_> {
+    fn base_of(&self, link: &RawLink<'_>) -> &Base {
+        if link.header { &self.own } else { &self.base }
     }
 }
 
@@ -296,6 +348,28 @@ pub fn usual_place(of: &CrawlUrl, identity: &Identity) -> Option<CrawlUrl> {
 }
 
 impl Judged {
+    /// What has been judged so far, to tell later what came of the next link.
+    fn so_far(&self) -> (usize, LinkCounts, u64) {
+        (self.links.len(), self.counts, self.nofollow)
+    }
+
+    /// What came of the one link judged since.
+    fn fate_since(&self, (links, counts, nofollow): &(usize, LinkCounts, u64)) -> Fate {
+        if self.links.len() > *links {
+            Fate::InScope
+        } else if self.nofollow > *nofollow {
+            Fate::Nofollow
+        } else if self.counts.seen > counts.seen {
+            Fate::Repeated
+        } else if self.counts.malformed > counts.malformed {
+            Fate::Malformed
+        } else if self.counts.trap > counts.trap {
+            Fate::Trap
+        } else {
+            Fate::OutOfScope
+        }
+    }
+
     fn reject(&mut self, kind: LinkKind, reject: &Reject) {
         if let Reject::Scheme(_) = reject {
             self.counts.out_of_scope += 1;

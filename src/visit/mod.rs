@@ -5,6 +5,7 @@
 //!
 //! A visit changes nothing: it hands what it found to the loop. A bad page is data.
 
+mod edges;
 pub mod judge;
 pub mod log;
 mod page;
@@ -23,17 +24,23 @@ use crate::extract::mime;
 use crate::fetch::body::Spool;
 use crate::fetch::{FetchError, FetchErrorKind, Fetcher, Request, Response, Skipped};
 use crate::frontier::Path;
-use crate::ledger::{LogEntry, SPOOL, WriteError};
+use crate::ledger::{LogEntry, PageRows, SPOOL, WriteError};
 use crate::politeness;
 use crate::shard::{Done, End, RobotsBody, Way, What, Work};
 use crate::stats::Left;
 use crate::traps::Content;
+use edges::Edges;
 use judge::{Judge, Judged};
+pub use page::LINK_COUNTS;
 use page::{PageReading, read_page, read_robots};
 pub use room::{EXTRACT_BYTES, Room};
 use text::{Size, decoded, large, most};
 
 /// What all visits share.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of its own that a user sets"
+)]
 pub struct Settings {
     /// Judges links.
     pub judge: Judge,
@@ -49,8 +56,10 @@ pub struct Settings {
     pub obey_noindex: bool,
     /// The product token that robots.txt speaks to.
     pub agent: String,
-    /// Fields for pages.jsonl.
+    /// Fields for pages.jsonl.zst.
     pub fields: Option<Fields>,
+    /// Rows of links for links.jsonl.zst.
+    pub links: bool,
     /// Hand the cookies of answers to the shard.
     pub cookies: bool,
 }
@@ -63,8 +72,8 @@ pub struct Visited {
     pub members: Option<Members>,
     /// For crawl.log; none if nothing was asked of a server.
     pub log: Option<LogEntry>,
-    /// For pages.jsonl.
-    pub page: Option<String>,
+    /// For pages.jsonl.zst and links.jsonl.zst.
+    pub rows: PageRows,
     /// The address, for people.
     pub address: String,
 }
@@ -159,7 +168,7 @@ fn looked_up(work: Work, found: Result<IpAddr, FetchError>, at: Time) -> Visited
         done: Done::new(work, end, at),
         members: None,
         log: None,
-        page: None,
+        rows: PageRows::default(),
         address,
     }
 }
@@ -217,7 +226,7 @@ fn unanswered(work: Work, end: End, status: i32, span: Option<(Time, Duration)>,
         done: Done::new(work, end, at),
         members: None,
         log: Some(log),
-        page: None,
+        rows: PageRows::default(),
         address,
     }
 }
@@ -296,7 +305,7 @@ impl Read {
                 },
                 members: reading.members,
                 log: Some(reading.log),
-                page: reading.page,
+                rows: reading.rows,
                 address: reading.address,
             },
         }
@@ -330,7 +339,7 @@ struct Reading {
     set_cookies: Vec<String>,
     content: Option<Content>,
     repeated: bool,
-    page: Option<String>,
+    rows: PageRows,
     address: String,
 }
 
@@ -362,12 +371,14 @@ fn read(work: &Work, response: &Response, at: Time, settings: &Settings, size: S
     annotations.extend(decoded.fault.map(|fault| format!("decode:{}", fault.as_str())));
     annotations.extend(text_cut.then(|| "extract:limit".to_owned()));
     let (page, robots) = match &work.what {
-        What::Page { item, .. } => (read_page(item, response, &decoded, settings), None),
+        What::Page { item, .. } => (read_page(item, response, &decoded, settings)?, None),
         What::Robots(errand) => {
             let robots = read_robots(&errand.url, response, &decoded, settings);
             let mut page = PageReading::default();
             if let Some(RobotsBody::Rules { rules, .. }) = &robots {
-                page.judged = settings.judge.judge_robots(errand, rules.sitemaps());
+                let mut edges = settings.links.then(|| Edges::new(errand.url.href(), false));
+                page.judged = settings.judge.judge_robots(errand, rules.sitemaps(), edges.as_mut());
+                page.rows.links = edges.map(Edges::finish).transpose()?.unwrap_or_default();
             }
             (page, robots)
         }
@@ -438,7 +449,7 @@ fn read(work: &Work, response: &Response, at: Time, settings: &Settings, size: S
         },
         content,
         repeated: response.repeated.is_some(),
-        page: page.fields.filter(|_| !left_out),
+        rows: if left_out { PageRows::default() } else { page.rows },
         address,
     }))
 }

@@ -1,13 +1,20 @@
 //! What stands on a page: links, what it says to crawlers, the user's fields.
 
+use std::io;
+
+use serde_json::{Map, Value};
+
 use super::Settings;
+use super::edges::Edges;
 use super::judge::Judged;
 use crate::extract::directives::Directives;
+use crate::extract::fields::{Fields, Page};
 use crate::extract::sitemap::{Form, Summary};
-use crate::extract::{self, Links, Role, Wanted, charset, mime};
+use crate::extract::{self, LinkKind, Links, RawLink, Role, Wanted, charset, mime};
 use crate::fetch::decode::{DecodeFault, Decoded};
 use crate::fetch::{Response, Truncated};
 use crate::frontier::{Item, Path};
+use crate::ledger::PageRows;
 use crate::robots::{self, Robots};
 use crate::scope::Sitemaps;
 use crate::shard::RobotsBody;
@@ -23,8 +30,8 @@ pub(super) struct PageReading {
     pub(super) directives: Directives,
     /// It was read as a sitemap.
     pub(super) sitemap: Option<Summary>,
-    /// Its line of pages.jsonl.
-    pub(super) fields: Option<String>,
+    /// Its lines of pages.jsonl.zst and links.jsonl.zst.
+    pub(super) rows: PageRows,
 }
 
 impl PageReading {
@@ -46,13 +53,19 @@ impl PageReading {
 }
 
 /// Links and fields of a page.
-pub(super) fn read_page(item: &Item, response: &Response, decoded: &Decoded<'_>, settings: &Settings) -> PageReading {
+pub(super) fn read_page(
+    item: &Item,
+    response: &Response,
+    decoded: &Decoded<'_>,
+    settings: &Settings,
+) -> io::Result<PageReading> {
     let content_type = response.header("content-type");
     let mut text = String::new();
     let wanted = Wanted {
         agent: &settings.agent,
         role: role(&item.path, settings),
         speculative: settings.judge.speculative && !item.path.is_speculative(),
+        details: settings.links,
     };
     let links = extract::extract_for(
         wanted,
@@ -62,26 +75,98 @@ pub(super) fn read_page(item: &Item, response: &Response, decoded: &Decoded<'_>,
         &decoded.bytes,
         &mut text,
     );
-    let mut page = PageReading {
-        judged: settings.judge.judge(item, &links),
-        left: left_of(&links),
+    let mut edges = settings
+        .links
+        .then(|| Edges::new(item.url.href(), links.directives.nofollow));
+    let judged = settings.judge.judge_with(item, &links, edges.as_mut());
+    let mut rows = PageRows {
+        links: edges.map(Edges::finish).transpose()?.unwrap_or_default(),
+        ..PageRows::default()
+    };
+    if let Some(fields) = &settings.fields
+        && let Some(row) = row(fields, item, response, decoded, &links, &judged, settings)
+    {
+        rows.fields.push(row.to_string().as_bytes())?;
+    }
+    let left = left_of(&links);
+    settings.judge.name_left(&left, item.url.href());
+    Ok(PageReading {
+        judged,
+        left,
         directives: links.directives,
         sitemap: links.sitemap,
-        fields: None,
-    };
-    settings.judge.name_left(&page.left, item.url.href());
-    let Some(fields) = &settings.fields else { return page };
-    let html = ["text/html", "application/xhtml+xml"];
-    if !html.contains(&mime::sniff(content_type, &decoded.bytes).as_str()) {
-        return page;
+        rows,
+    })
+}
+
+/// The fields of an HTML page.
+fn row(
+    fields: &Fields,
+    item: &Item,
+    response: &Response,
+    decoded: &Decoded<'_>,
+    links: &Links<'_>,
+    judged: &Judged,
+    settings: &Settings,
+) -> Option<Value> {
+    let content_type = response.header("content-type");
+    let essence = mime::sniff(content_type, &decoded.bytes);
+    let xhtml = essence == "application/xhtml+xml";
+    if !xhtml && essence != "text/html" {
+        return None;
     }
-    let mut line = serde_json::Map::new();
+    let base = Base::in_page(&item.url, links.base.as_deref(), links.encoding);
+    let language = response.header("content-language");
+    let page = Page {
+        text: &charset::decode(content_type, &decoded.bytes).1,
+        xhtml,
+        host: item.url.host_key(),
+        language: language.and_then(|value| std::str::from_utf8(value).ok()),
+        resolve: &|raw| {
+            let url = CrawlUrl::join(&base, raw, &settings.judge.identity).ok()?;
+            Some(url.href().to_owned())
+        },
+        links: &|| counts(links, judged),
+    };
+    let mut line = Map::new();
     line.insert("url".to_owned(), item.url.href().into());
     line.insert("time".to_owned(), response.started.rfc3339(3).into());
     line.insert("status".to_owned(), response.status.into());
-    line.extend(fields.extract(&charset::decode(content_type, &decoded.bytes).1));
-    page.fields = Some(format!("{}\n", serde_json::Value::Object(line)));
-    page
+    line.extend(fields.extract(&page));
+    Some(Value::Object(line))
+}
+
+/// The numbers of the built-in field `links`.
+pub const LINK_COUNTS: [&str; 8] = [
+    "found",
+    "navigation",
+    "requisite",
+    "nofollow",
+    "in_scope",
+    "out_of_scope",
+    "malformed",
+    "dropped",
+];
+
+/// How many links a page has, by kind and by what came of them.
+fn counts(links: &Links<'_>, judged: &Judged) -> Value {
+    fn of(links: &Links<'_>, which: &dyn Fn(&RawLink<'_>) -> bool) -> usize {
+        let own = links.links.iter().filter(|link| which(link)).count();
+        own + links.frames.iter().map(|frame| of(frame, which)).sum::<usize>()
+    }
+    let requisite = |link: &RawLink<'_>| matches!(link.kind, LinkKind::Requisite | LinkKind::Stylesheet);
+    let counts = [
+        of(links, &|_| true) as u64,
+        of(links, &|link| link.kind == LinkKind::Navigation) as u64,
+        of(links, &requisite) as u64,
+        of(links, &|link| link.nofollow || links.directives.nofollow) as u64,
+        judged.links.len() as u64,
+        judged.counts.out_of_scope,
+        judged.counts.malformed,
+        links.dropped,
+    ];
+    let named = LINK_COUNTS.into_iter().zip(counts);
+    Value::Object(named.map(|(name, count)| (name.to_owned(), count.into())).collect())
 }
 
 /// What bounds kept out of a page's links.

@@ -198,6 +198,13 @@ impl Job {
         reader::crawl_log(&self.dir().join("logs/crawl.log"))
     }
 
+    /// The rows of a file of JSON lines in zstd frames, such as `pages.jsonl.zst`.
+    pub(crate) fn rows(&self, name: &str) -> Vec<Value> {
+        let frames = fs::read(self.dir().join(name)).unwrap();
+        let text = String::from_utf8(zstd::decode_all(frames.as_slice()).unwrap()).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
     /// Fails unless both accounts of the report add up and the report says so.
     pub(crate) fn assert_balanced(&self) {
         let sum = |group: &str, parts: &[&str]| -> u64 {

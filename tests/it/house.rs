@@ -23,7 +23,7 @@ const LAYERS: [&[&str]; 7] = [
         "extract",
     ],
     // what is next: the doors to the outside and the queues
-    &["fetch", "archive", "store", "frontier"],
+    &["fetch", "archive", "store", "tables", "frontier"],
     // the owner of a set of hosts
     &["shard"],
     // one visit, the durable order, the settings, the job folder
@@ -34,7 +34,7 @@ const LAYERS: [&[&str]; 7] = [
 ];
 
 /// The one module that may name a package.
-const DOORS: [(&str, &str); 13] = [
+const DOORS: [(&str, &str); 14] = [
     ("quick_xml", "extract/dash"),
     ("url", "url"),
     ("bitvec", "seen"),
@@ -45,6 +45,7 @@ const DOORS: [(&str, &str); 13] = [
     ("rustls", "fetch"),
     ("scraper", "extract/fields"),
     ("fjall", "store"),
+    ("parquet", "tables"),
     ("fxhash", "hash"),
     ("psl", "url"),
     ("clap", "commands"),

@@ -1,11 +1,12 @@
 //! Kill -9 at random moments, then the same command again, until the crawl is done: the archive must hold every
 //! reachable address exactly once, and the server's log must show no gap broken across the kills.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::time::{Duration, Instant};
 
 use crate::harness::Job;
-use crate::reader::{assert_holds_exactly, assert_index_matches, assert_sound};
+use crate::reader::{Record, assert_holds_exactly, assert_index_matches, assert_sound};
 use crate::site::Log;
 use crate::web::{Dice, Plan, Web};
 
@@ -51,6 +52,9 @@ fn one_crawl(number: u64, kills: usize, dice: &mut Dice) -> usize {
     let (site, web) = Web::serve(&plan);
     let job = Job::new(&web.seeds)
         .flag("--delay", &format!("{}ms", DELAY.as_millis()))
+        .flag("--fields", "title,h1,links")
+        .switch("--output-links")
+        .switch("--parquet")
         .flag("--checkpoint-every", "200ms");
 
     let mut done = 0;
@@ -69,6 +73,7 @@ fn one_crawl(number: u64, kills: usize, dice: &mut Dice) -> usize {
     assert_holds_exactly(&records, &web.reachable);
     assert_sound(&records);
     assert_index_matches(&job.index(), &records);
+    assert_rows(&job, &records);
     job.assert_balanced();
     assert_eq!(job.count("/urls/fetched"), web.reachable.len() as u64);
     assert_eq!(job.count("/urls/robots"), web.forbidden.len() as u64);
@@ -86,6 +91,40 @@ fn one_crawl(number: u64, kills: usize, dice: &mut Dice) -> usize {
     });
     assert_polite(&log, &plan);
     done
+}
+
+/// Every HTML page of the archive has one row, and every link one: as many as each page says, and as the report counts.
+fn assert_rows(job: &Job, records: &[Record]) {
+    let pages = job.rows("pages.jsonl.zst");
+    let urls: BTreeSet<&str> = pages.iter().map(|row| row["url"].as_str().unwrap()).collect();
+    let answers = records
+        .iter()
+        .filter(|record| record.is_answer() && !record.is_robots());
+    let html = answers.filter(|record| {
+        let head = String::from_utf8_lossy(&record.block).to_ascii_lowercase();
+        head.split("\r\n\r\n")
+            .next()
+            .unwrap()
+            .contains("content-type: text/html")
+    });
+    let archived: BTreeSet<&str> = html.map(Record::uri).collect();
+    assert_eq!(urls, archived);
+    assert_eq!(pages.len(), urls.len(), "a page has two rows");
+    let links = job.rows("links.jsonl.zst");
+    let mut of_page: BTreeMap<&str, u64> = BTreeMap::new();
+    for link in &links {
+        *of_page.entry(link["from"].as_str().unwrap()).or_default() += 1;
+    }
+    for page in &pages {
+        let url = page["url"].as_str().unwrap();
+        let found = of_page.get(url).copied().unwrap_or(0);
+        assert_eq!(page["links"]["found"].as_u64(), Some(found), "{url}");
+    }
+    let seeds = fs::read_to_string(job.dir().with_file_name("seeds.txt")).unwrap();
+    assert_eq!(
+        links.len() as u64,
+        job.count("/links/found") - seeds.lines().count() as u64
+    );
 }
 
 fn agent(run: usize) -> String {

@@ -26,6 +26,7 @@ mod explain;
 mod extract; // links, equal to a DOM parser's
 mod filters; // bodies that are left out for what their head says
 mod fetch; // one request, every way it can go wrong
+mod fields; // fields and links of pages against truth by hand and by lxml
 mod fuzz; // bytes that nobody foresaw, at every entrance
 mod house; // who may import whom
 mod identity; // what counts as one page

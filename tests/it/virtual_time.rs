@@ -19,9 +19,10 @@ use crawler::archive::warc::WarcInfo;
 use crawler::clock::Time;
 use crawler::crawl::{self, Doors, End, Outcome, Place, Plan};
 use crawler::disk::{Append, Disk, Memory};
+use crawler::extract::fields::{Builtin, Fields};
 use crawler::fetch::body::{BODIES_IN_MEMORY, Sink, Spool};
 use crawler::fetch::{FetchError, FetchErrorKind, Fetcher, Request, Response};
-use crawler::ledger::ArchiveSettings;
+use crawler::ledger::{ArchiveSettings, LINKS, PAGES};
 use crawler::politeness::Patience;
 use crawler::scope::reach::SeedRules;
 use crawler::scope::{Scope, ScopeKind, Sitemaps};
@@ -535,7 +536,8 @@ fn plan(dice: &mut Dice, seeds: &[&str]) -> Plan {
             size: 4_000,
             info: WarcInfo::default(),
         }),
-        fields: None,
+        fields: Some(Fields::compile(&[Builtin::Title], &[]).unwrap()),
+        links: true,
         max_decoded: 1 << 20,
         seen: Kind::Bloom,
         // so small that it grows on the way
@@ -645,6 +647,35 @@ fn archived(disk: &Memory) -> (Vec<String>, Vec<String>) {
     (urls, log_ins)
 }
 
+/// The rows of a file of JSON lines in zstd frames.
+fn rows(disk: &Memory, name: &str) -> Vec<serde_json::Value> {
+    let frames = disk.bytes(name).unwrap_or_default();
+    let text = String::from_utf8(zstd::decode_all(frames.as_slice()).unwrap()).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Every HTML page that is archived has its row once, with its title; and the rows of links are those that the account
+/// has, but for the seeds and the sitemap at its usual place, which stand on no page.
+fn check_rows(disk: &Memory, web: &Web, pages: &BTreeSet<String>, found: u64, context: &str) {
+    let mut rows_of = BTreeMap::new();
+    for row in rows(disk, PAGES) {
+        let url = row["url"].as_str().unwrap().to_owned();
+        let page: u64 = url.rsplit_once("/p").unwrap().1.parse().unwrap();
+        let title = (!Web::is_redirect(page)).then(|| page.to_string());
+        // a redirect of who has no cookie yet is no HTML
+        assert_eq!(row["title"].as_str(), title.as_deref(), "{context}: {row}");
+        assert!(rows_of.insert(url, row).is_none(), "{context}: a page has two rows");
+    }
+    let html = pages.iter().filter(|url| !url.contains(".xml"));
+    assert!(
+        html.eq(rows_of.keys()),
+        "{context}: pages without a row, or rows without a page"
+    );
+    let links = rows(disk, LINKS).len() as u64;
+    let usual = u64::from(web.orphans > 0);
+    assert_eq!(links, found - 1 - usual, "{context}: rows of links");
+}
+
 /// The smallest room between requests, as the web saw it, against what each host was owed: one at a time from end to
 /// start, several at once from start to start. The length of an answer counts within one run: what a killed process had
 /// not yet written down of an answer it never had.
@@ -748,7 +779,7 @@ fn play(schedule: u64) -> usize {
     web.per_address = dice.below(2) == 0;
     // by dice of its own; not with look-ups that fail, because a redirect more meets more of them
     web.members = !web.per_address && Dice(schedule ^ 0x6D65_6D62).below(2) == 0;
-    loop {
+    let found = loop {
         let mut plan = plan(&mut dice.clone(), &["http://h0.test/p0"]);
         (plan.concurrency, plan.seen_size, plan.checkpoint_every) = (concurrency, seen_size, every);
         // every other schedule the default, the others each kind in turn
@@ -804,10 +835,10 @@ fn play(schedule: u64) -> usize {
             );
             assert_eq!(outcome.last.counters.urls.pending, 0, "{context}");
             assert_eq!(outcome.last.counters.politeness_violations, 0, "{context}");
-            break;
+            break outcome.last.counters.links.found;
         }
         deaths += 1;
-    }
+    };
     let (urls, log_ins) = archived(&disk);
     let pages: Vec<&String> = urls.iter().filter(|url| !url.ends_with("/robots.txt")).collect();
     let once: BTreeSet<String> = pages.iter().map(|url| (*url).clone()).collect();
@@ -819,6 +850,7 @@ fn play(schedule: u64) -> usize {
         "{context}: missing {missing:?}, extra {extra:?}"
     );
     assert_eq!(pages.len(), once.len(), "{context}: a page is archived twice");
+    check_rows(&disk, &web, &once, found, &context);
     // a host's cookie is durable with the answer that set it: whatever was killed, nobody is asked for it twice
     let hosts: BTreeSet<&str> = log_ins.iter().map(|url| url.rsplit_once('/').unwrap().0).collect();
     assert!(

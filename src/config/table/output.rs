@@ -1,7 +1,7 @@
-//! Settings: the job folder, the archive and the screen.
+//! Settings: the job folder, the archive, what is written of pages, and the screen.
 
 use super::{MAX_VERBOSE, one, put, show_yes_no};
-use crate::config::checks::{folder, log_format, prefix, warc_size};
+use crate::config::checks::{builtins, folder, log_format, prefix, warc_size};
 use crate::config::setting::{BLANK, Setting, Shape};
 use crate::config::value::{show_size, whole, yes_no};
 
@@ -50,6 +50,35 @@ pub(super) const SETTINGS: &[Setting] = &[
         help: "Start of WARC file names",
         read: |c, v| put(&mut c.warc_prefix, prefix(one(v))),
         show: |c| vec![c.warc_prefix.clone()],
+        ..BLANK
+    },
+    Setting {
+        key: "fields",
+        shape: Shape::List,
+        name: "LIST",
+        help: "What to write of each HTML page into pages.jsonl.zst: title, description, canonical, lang, h1, author, \
+               published, text, text_length, links; commas between them; repeatable",
+        example: &["title", "description", "published"],
+        read: |c, v| put(&mut c.builtins, builtins(v)),
+        show: |c| c.builtins.iter().map(|builtin| builtin.name().to_owned()).collect(),
+        ..BLANK
+    },
+    Setting {
+        key: "output_links",
+        shape: Shape::Switch,
+        name: "yes|no",
+        help: "Write every link of every page into links.jsonl.zst: from, to, kind, anchor text, nofollow",
+        read: |c, v| put(&mut c.links, yes_no(one(v))),
+        show: |c| show_yes_no(c.links),
+        ..BLANK
+    },
+    Setting {
+        key: "parquet",
+        shape: Shape::Switch,
+        name: "yes|no",
+        help: "At the end, write pages and links as Parquet, too",
+        read: |c, v| put(&mut c.parquet, yes_no(one(v))),
+        show: |c| show_yes_no(c.parquet),
         ..BLANK
     },
     Setting {

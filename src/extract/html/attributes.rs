@@ -4,7 +4,7 @@
 /// count on any element (`data-...`, `formaction`) stand together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Attribute {
+pub(in crate::extract) enum Attribute {
     Action,
     As,
     Background,
@@ -133,6 +133,60 @@ impl Attribute {
             .map(|&(_, attribute)| attribute)
     }
 
+    /// Its name. Nobody asks it of the attributes of `font`, of which there are three.
+    pub(in crate::extract) fn name(self) -> &'static str {
+        match self {
+            Self::Action => "action",
+            Self::As => "as",
+            Self::Background => "background",
+            Self::Cite => "cite",
+            Self::Content => "content",
+            Self::Data => "data",
+            Self::DataBackground => "data-background",
+            Self::DataBackgroundImage => "data-background-image",
+            Self::DataBg => "data-bg",
+            Self::DataBgSrc => "data-bg-src",
+            Self::DataBgset => "data-bgset",
+            Self::DataFullSrc => "data-full-src",
+            Self::DataHiResSrc => "data-hi-res-src",
+            Self::DataImage => "data-image",
+            Self::DataLargeFile => "data-large-file",
+            Self::DataLazy => "data-lazy",
+            Self::DataLazySrc => "data-lazy-src",
+            Self::DataLazySrcset => "data-lazy-srcset",
+            Self::DataLazyload => "data-lazyload",
+            Self::DataOrigFile => "data-orig-file",
+            Self::DataOriginal => "data-original",
+            Self::DataOriginalSet => "data-original-set",
+            Self::DataPoster => "data-poster",
+            Self::DataSrc => "data-src",
+            Self::DataSrcset => "data-srcset",
+            Self::DataThumb => "data-thumb",
+            Self::DataZoomImage => "data-zoom-image",
+            Self::Encoding => "encoding",
+            Self::FontLook => "",
+            Self::FormAction => "formaction",
+            Self::Href => "href",
+            Self::HttpEquiv => "http-equiv",
+            Self::ImageSrcset => "imagesrcset",
+            Self::Itemprop => "itemprop",
+            Self::Longdesc => "longdesc",
+            Self::Manifest => "manifest",
+            Self::Method => "method",
+            Self::Name => "name",
+            Self::Ping => "ping",
+            Self::Poster => "poster",
+            Self::Property => "property",
+            Self::Rel => "rel",
+            Self::Src => "src",
+            Self::Srcdoc => "srcdoc",
+            Self::Srcset => "srcset",
+            Self::Style => "style",
+            Self::Type => "type",
+            Self::XlinkHref => "xlink:href",
+        }
+    }
+
     const fn bit(self) -> u64 {
         1 << self as u8
     }
@@ -211,6 +265,7 @@ mod tests {
             let mut attributes = Attributes::new();
             attributes.insert(Attribute::of(name.as_bytes()).unwrap(), "");
             assert_eq!(attributes.has_global(), is_global, "{name}");
+            assert_eq!(Attribute::of(name.as_bytes()).unwrap().name(), name);
         }
     }
 }

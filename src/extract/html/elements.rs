@@ -137,6 +137,7 @@ impl Element {
 
 /// Adds the links of one start tag. `depth` documents lie around this one.
 pub(super) fn links<'a>(start: &Start<'a>, attributes: &Attributes<'a>, depth: u32, links: &mut Links<'a>) {
+    links.at = None;
     if !start.text.is_empty() {
         match start.element {
             Element::Script => script(start.text, attributes, links),
@@ -237,6 +238,7 @@ impl<'a> Tag<'_, 'a> {
 
     fn url(&mut self, kind: LinkKind, attribute: Attribute) {
         if let Some(url) = self.value(attribute) {
+            self.links.at = Some(attribute);
             self.links.push(kind, url);
         }
     }
@@ -245,12 +247,14 @@ impl<'a> Tag<'_, 'a> {
     fn url_with_rel(&mut self, kind: LinkKind, attribute: Attribute) {
         let rel = self.value(Attribute::Rel).unwrap_or_default();
         if let Some(url) = self.value(attribute) {
+            self.links.at = Some(attribute);
             self.links.push_with_rel(kind, url, &rel);
         }
     }
 
     fn srcset(&mut self, attribute: Attribute) {
         if let Some(srcset) = self.value(attribute) {
+            self.links.at = Some(attribute);
             self.links.push_srcset(srcset);
         }
     }
@@ -298,6 +302,7 @@ impl<'a> Tag<'_, 'a> {
         let Some(content) = self.value(Attribute::Content) else {
             return;
         };
+        self.links.at = Some(Attribute::Content);
         if self.is(Attribute::HttpEquiv, "refresh") {
             // inside a frame it sends the frame elsewhere, not the page
             let kind = if depth == 0 { Redirect } else { Requisite };
@@ -321,6 +326,7 @@ impl<'a> Tag<'_, 'a> {
 
     /// Addresses that are told when a link is followed: a browser posts to them.
     fn ping(&mut self) {
+        self.links.at = Some(Attribute::Ping);
         match self.value(Attribute::Ping) {
             Some(Cow::Borrowed(pings)) => pings
                 .split_ascii_whitespace()
@@ -361,6 +367,7 @@ impl<'a> Tag<'_, 'a> {
             return;
         }
         if let Some(style) = self.value(Attribute::Style) {
+            self.links.at = Some(Attribute::Style);
             self.links.push_css(style, Place::Attribute);
         }
         // whether a GET sends it depends on a form that may stand anywhere
@@ -385,6 +392,7 @@ impl<'a> Tag<'_, 'a> {
             Attribute::DataThumb,
         ] {
             let Some(value) = self.value(attribute) else { continue };
+            self.links.at = Some(attribute);
             if value.trim_start().starts_with("url(") {
                 self.links.push_css(value, Place::Attribute);
             } else if !value.contains(['{', '<', '[']) && (!is_vague(attribute) || is_picture(&value)) {

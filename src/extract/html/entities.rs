@@ -1,4 +1,4 @@
-//! Character references in attribute values (HTML Standard, section 13.2.5.72 and following).
+//! Character references in attribute values and texts (HTML Standard, section 13.2.5.72 and following).
 
 use std::borrow::Cow;
 
@@ -10,6 +10,17 @@ const MAX_NAME: usize = 32;
 /// A value as the tokenizer would give it: references decoded, line ends and NULs replaced. Borrowed if nothing
 /// changes.
 pub(super) fn decode(raw: &str) -> Cow<'_, str> {
+    decode_in(raw, named)
+}
+
+/// The same of text, where a name needs no semicolon whatever follows it.
+pub(super) fn decode_text(raw: &str) -> Cow<'_, str> {
+    decode_in(raw, named_in_text)
+}
+
+type Named = for<'a> fn(&'a str, &mut String) -> Option<&'a str>;
+
+fn decode_in(raw: &str, named: Named) -> Cow<'_, str> {
     let Some(first) = memchr::memchr3(b'&', b'\r', 0, raw.as_bytes()) else {
         return Cow::Borrowed(raw);
     };
@@ -19,7 +30,7 @@ pub(super) fn decode(raw: &str) -> Cow<'_, str> {
     while let Some(special) = rest.bytes().next() {
         rest = rest.get(1..).unwrap_or_default();
         match special {
-            b'&' => rest = reference(rest, &mut out),
+            b'&' => rest = reference(rest, &mut out, named),
             b'\r' => {
                 out.push('\n');
                 rest = rest.strip_prefix('\n').unwrap_or(rest);
@@ -40,7 +51,7 @@ pub(super) fn decode(raw: &str) -> Cow<'_, str> {
 }
 
 /// Decodes the reference whose ampersand has been read; gives the text behind it.
-fn reference<'a>(text: &'a str, out: &mut String) -> &'a str {
+fn reference<'a>(text: &'a str, out: &mut String, named: Named) -> &'a str {
     if let Some(rest) = text.strip_prefix("amp;") {
         out.push('&');
         return rest;
@@ -86,6 +97,19 @@ fn character(code: u32) -> char {
 /// The longest name of the table that `text` starts with, unless the rule for attributes forbids it: a name without
 /// its semicolon, before `=` or a letter or digit, is text (`?a=1&copy=2`).
 fn named<'a>(text: &'a str, out: &mut String) -> Option<&'a str> {
+    let is_text = |name: &str, rest: &str| {
+        let next = rest.bytes().next();
+        !name.ends_with(';') && next.is_some_and(|b| b == b'=' || b.is_ascii_alphanumeric())
+    };
+    longest_name(text, out, is_text)
+}
+
+/// The same without that rule.
+fn named_in_text<'a>(text: &'a str, out: &mut String) -> Option<&'a str> {
+    longest_name(text, out, |_, _| false)
+}
+
+fn longest_name<'a>(text: &'a str, out: &mut String, is_text: impl Fn(&str, &str) -> bool) -> Option<&'a str> {
     let mut longest = None;
     for len in 1..=MAX_NAME {
         // the table holds the beginnings of names too, with no character
@@ -98,12 +122,7 @@ fn named<'a>(text: &'a str, out: &mut String) -> Option<&'a str> {
     }
     let (len, first, second) = longest?;
     let (name, rest) = text.split_at(len);
-    if !name.ends_with(';')
-        && rest
-            .bytes()
-            .next()
-            .is_some_and(|b| b == b'=' || b.is_ascii_alphanumeric())
-    {
+    if is_text(name, rest) {
         return None;
     }
     out.extend(char::from_u32(first));
@@ -135,6 +154,17 @@ mod tests {
             ("&é;", "&é;"),
         ] {
             assert_eq!(decode(raw), want, "{raw}");
+        }
+    }
+
+    #[test]
+    fn names_in_text_need_no_semicolon() {
+        for (raw, want) in [
+            ("&notit;", "\u{ac}it;"),
+            ("a&ampb&copy=", "a&b\u{a9}="),
+            ("&unknown;", "&unknown;"),
+        ] {
+            assert_eq!(decode_text(raw), want, "{raw}");
         }
     }
 

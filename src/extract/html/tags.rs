@@ -3,6 +3,8 @@
 //! Every byte is looked at a fixed number of times whatever stands in it: no state goes back, and what is never
 //! closed ends the scan at the end of the text.
 
+mod pieces;
+
 use memchr::memchr;
 
 use super::Syntax;
@@ -10,6 +12,7 @@ use super::attributes::{Attribute, Attributes};
 use super::elements::Element;
 use super::foreign::{Foreign, StartTag, is_transient};
 use super::raw;
+pub(super) use pieces::Piece;
 
 /// A start tag.
 #[derive(Debug)]
@@ -38,6 +41,10 @@ pub(super) struct Tags<'a> {
     attributes: Attributes<'a>,
     /// End of the last `style` or `script` that was given although its content is read as markup.
     style_end: usize,
+    /// Where the name of the last start tag begins, and where it ends.
+    name_span: (usize, usize),
+    /// Where the last raw text begins.
+    raw_at: usize,
 }
 
 impl<'a> Tags<'a> {
@@ -49,6 +56,8 @@ impl<'a> Tags<'a> {
             foreign: Foreign::default(),
             attributes: Attributes::new(),
             style_end: 0,
+            name_span: (0, 0),
+            raw_at: 0,
         }
     }
 
@@ -101,7 +110,9 @@ impl<'a> Tags<'a> {
 
     /// At a letter behind `<`. `None` if the text ends inside the tag.
     fn start_tag(&mut self) -> Option<Start<'a>> {
+        let name_at = self.at;
         let full = self.name();
+        self.name_span = (name_at, self.at);
         let name = local_name(full, self.syntax);
         let element = Element::of(name);
         let self_closing = match self.read_attributes(self.at) {
@@ -147,6 +158,7 @@ impl<'a> Tags<'a> {
     fn raw_text(&mut self, element: Element) -> &'a str {
         let Some(end_tag) = element.raw_text() else { return "" };
         let from = self.at;
+        self.raw_at = from;
         self.at += match element {
             Element::Plaintext => self.rest().len(),
             Element::Script => raw::script_end(self.rest()),
@@ -206,7 +218,9 @@ impl<'a> Tags<'a> {
     /// At the question mark of `<?`. XML's `<?xml-stylesheet href="..."?>` counts as a tag.
     fn instruction(&mut self) -> Option<Start<'a>> {
         if self.syntax == Syntax::Xml && self.rest().starts_with(b"?xml-stylesheet") {
+            let name_at = self.at;
             self.name();
+            self.name_span = (name_at, self.at);
             let end = self.read_attributes(self.at);
             self.at = self.text.len();
             if let End::At { offset, .. } = end {
@@ -223,70 +237,79 @@ impl<'a> Tags<'a> {
         None
     }
 
-    /// The attributes of a tag from behind its name on (the states from "before attribute name").
-    fn read_attributes(&mut self, mut at: usize) -> End {
+    /// The attributes of a tag from behind its name on.
+    fn read_attributes(&mut self, at: usize) -> End {
         self.attributes.clear();
-        let bytes = self.bytes();
-        loop {
-            match bytes.get(at) {
-                None => return End::Cut { whole: true },
-                Some(b'>') => {
-                    return End::At {
-                        offset: at + 1,
-                        self_closing: false,
-                    };
-                }
-                Some(b'/') if bytes.get(at + 1) == Some(&b'>') => {
-                    return End::At {
-                        offset: at + 2,
-                        self_closing: true,
-                    };
-                }
-                Some(&b) if b == b'/' || is_space(b) => {
-                    at += 1;
-                    continue;
-                }
-                Some(_) => {}
-            }
-            let name_at = at;
-            // an equals sign at the start belongs to the name
-            at += 1;
-            while bytes.get(at).is_some_and(|&b| b != b'=' && !ends_name(b)) {
-                at += 1;
-            }
-            let name = bytes.get(name_at..at).unwrap_or_default();
-            at = skip_space(bytes, at);
-            let mut value = "";
-            if bytes.get(at) == Some(&b'=') {
-                at = skip_space(bytes, at + 1);
-                let from;
-                match bytes.get(at) {
-                    None => return End::Cut { whole: false },
-                    Some(b'>') => {}
-                    Some(&quote @ (b'"' | b'\'')) => {
-                        from = at + 1;
-                        let Some(len) = memchr(quote, bytes.get(from..).unwrap_or_default()) else {
-                            return End::Cut { whole: false };
-                        };
-                        value = self.slice(from, from + len);
-                        at = from + len + 1;
-                    }
-                    Some(_) => {
-                        from = at;
-                        while bytes.get(at).is_some_and(|&b| b != b'>' && !is_space(b)) {
-                            at += 1;
-                        }
-                        if at == bytes.len() {
-                            return End::Cut { whole: false };
-                        }
-                        value = self.slice(from, at);
-                    }
-                }
-            }
+        let attributes = &mut self.attributes;
+        walk_attributes(self.text, at, |name, value| {
             if let Some(attribute) = Attribute::of(name) {
-                self.attributes.insert(attribute, value);
+                attributes.insert(attribute, value);
+            }
+        })
+    }
+}
+
+/// Gives each attribute of a tag, from behind its name on (the states from "before attribute name"), values as written.
+#[inline]
+fn walk_attributes<'a>(text: &'a str, mut at: usize, mut each: impl FnMut(&'a [u8], &'a str)) -> End {
+    let bytes = text.as_bytes();
+    loop {
+        match bytes.get(at) {
+            None => return End::Cut { whole: true },
+            Some(b'>') => {
+                return End::At {
+                    offset: at + 1,
+                    self_closing: false,
+                };
+            }
+            Some(b'/') if bytes.get(at + 1) == Some(&b'>') => {
+                return End::At {
+                    offset: at + 2,
+                    self_closing: true,
+                };
+            }
+            Some(&b) if b == b'/' || is_space(b) => {
+                at += 1;
+                continue;
+            }
+            Some(_) => {}
+        }
+        let name_at = at;
+        // an equals sign at the start belongs to the name
+        at += 1;
+        while bytes.get(at).is_some_and(|&b| b != b'=' && !ends_name(b)) {
+            at += 1;
+        }
+        let name = bytes.get(name_at..at).unwrap_or_default();
+        at = skip_space(bytes, at);
+        let mut value = "";
+        if bytes.get(at) == Some(&b'=') {
+            at = skip_space(bytes, at + 1);
+            let from;
+            match bytes.get(at) {
+                None => return End::Cut { whole: false },
+                Some(b'>') => {}
+                Some(&quote @ (b'"' | b'\'')) => {
+                    from = at + 1;
+                    let Some(len) = memchr(quote, bytes.get(from..).unwrap_or_default()) else {
+                        return End::Cut { whole: false };
+                    };
+                    value = text.get(from..from + len).unwrap_or_default();
+                    at = from + len + 1;
+                }
+                Some(_) => {
+                    from = at;
+                    while bytes.get(at).is_some_and(|&b| b != b'>' && !is_space(b)) {
+                        at += 1;
+                    }
+                    if at == bytes.len() {
+                        return End::Cut { whole: false };
+                    }
+                    value = text.get(from..at).unwrap_or_default();
+                }
             }
         }
+        each(name, value);
     }
 }
 
