@@ -536,8 +536,8 @@ fn plan(dice: &mut Dice, seeds: &[&str]) -> Plan {
             size: 4_000,
             info: WarcInfo::default(),
         }),
-        fields: Some(Fields::compile(&[Builtin::Title], &[]).unwrap()),
-        links: true,
+        fields: None,
+        links: false,
         max_decoded: 1 << 20,
         seen: Kind::Bloom,
         // so small that it grows on the way
@@ -779,6 +779,8 @@ fn play(schedule: u64) -> usize {
     web.per_address = dice.below(2) == 0;
     // by dice of its own; not with look-ups that fail, because a redirect more meets more of them
     web.members = !web.per_address && Dice(schedule ^ 0x6D65_6D62).below(2) == 0;
+    // not of the large pages, which are noise and take long to read
+    let writes_rows = schedule % 2 == 0;
     let found = loop {
         let mut plan = plan(&mut dice.clone(), &["http://h0.test/p0"]);
         (plan.concurrency, plan.seen_size, plan.checkpoint_every) = (concurrency, seen_size, every);
@@ -789,6 +791,10 @@ fn play(schedule: u64) -> usize {
             in_turn(schedule / 2)
         };
         plan.shard.per_host = per_host;
+        if writes_rows {
+            plan.fields = Some(Fields::compile(&[Builtin::Title], &[]).unwrap());
+            plan.links = true;
+        }
         plan.shard.patience.delay_factor = f64::from(web.factor);
         plan.shard.per_address = web.per_address;
         if own > 0 {
@@ -850,7 +856,9 @@ fn play(schedule: u64) -> usize {
         "{context}: missing {missing:?}, extra {extra:?}"
     );
     assert_eq!(pages.len(), once.len(), "{context}: a page is archived twice");
-    check_rows(&disk, &web, &once, found, &context);
+    if writes_rows {
+        check_rows(&disk, &web, &once, found, &context);
+    }
     // a host's cookie is durable with the answer that set it: whatever was killed, nobody is asked for it twice
     let hosts: BTreeSet<&str> = log_ins.iter().map(|url| url.rsplit_once('/').unwrap().0).collect();
     assert!(
