@@ -780,7 +780,7 @@ fn play(schedule: u64) -> usize {
     // by dice of its own; not with look-ups that fail, because a redirect more meets more of them
     web.members = !web.per_address && Dice(schedule ^ 0x6D65_6D62).below(2) == 0;
     // not of the large pages, which are noise and take long to read
-    let writes_rows = schedule % 2 == 0;
+    let writes_rows = schedule.is_multiple_of(2);
     let found = loop {
         let mut plan = plan(&mut dice.clone(), &["http://h0.test/p0"]);
         (plan.concurrency, plan.seen_size, plan.checkpoint_every) = (concurrency, seen_size, every);
