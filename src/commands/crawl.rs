@@ -187,7 +187,7 @@ async fn watched(
     let (view, shown) = watch::channel(None);
     let last = shown.clone();
     let progress = tokio::spawn(screen.show(shown));
-    let ended = crawl::run(&config, &seeds, cookies, &job, view, stopped).await;
+    let ended = Box::pin(crawl::run(&config, &seeds, cookies, &job, view, stopped)).await;
     // both end by themselves: the crawl has dropped the sender of its view
     let _ = progress.await;
     signals.abort();

@@ -600,12 +600,12 @@ mod tests {
                 put: (0..half).map(|n| (7, place(n), vec![1])).collect(),
                 ..Fact::default()
             };
-            let (members, log, page) = (None, None, None);
+            let (members, log) = (None, None);
             let entry = Entry {
                 fact,
                 members,
                 log,
-                page,
+                rows: PageRows::default(),
             };
             ledger.write(entry, Time(0)).unwrap();
             assert_eq!(ledger.is_loose(), number % 2 == 1, "{number}");
