@@ -56,9 +56,27 @@ def text_of(element):
     return fold("".join(out))
 
 
+class Ended(Exception):
+    pass
+
+
 def link_text(anchor):
-    text = text_of(anchor)
-    return text or fold(" ".join(image.get("alt") or "" for image in anchor.iter("img")))
+    """Its text; libxml2 lets links stand in one another, where HTML ends the outer one."""
+    out = []
+    pictures = []
+
+    def skip(child):
+        if child.tag == "a" and child is not anchor:
+            raise Ended
+        if child.tag == "img":
+            pictures.append(child.get("alt") or "")
+        return child.tag in RAW
+
+    try:
+        walk(anchor, lambda tag: "" if tag in INLINE else " ", skip, out)
+    except Ended:
+        pass
+    return fold("".join(out)) or fold(" ".join(pictures))
 
 
 def is_link(anchor):
