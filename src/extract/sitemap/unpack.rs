@@ -108,8 +108,12 @@ impl Layer {
                             // it still holds what it made before the fault, and gives that before it fails again
                             let _ = decoder.write(rest);
                             let made = std::mem::take(decoder.get_mut());
-                            self.state = State::Broken;
-                            return give(&made, &mut self.left, &mut self.full, out);
+                            let wanted = give(&made, &mut self.left, &mut self.full, out);
+                            // a fault behind all that is wanted is none
+                            if wanted {
+                                self.state = State::Broken;
+                            }
+                            return wanted;
                         }
                     }
                 }
