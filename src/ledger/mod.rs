@@ -9,6 +9,7 @@
 mod archive;
 mod check;
 mod held;
+mod keys;
 mod row;
 mod rows;
 
@@ -29,6 +30,11 @@ use crate::store::{Batch, Store, Table};
 use crate::url::{Identity, Scheme};
 pub use check::check;
 use held::Held;
+use keys::{
+    ENTRIES_DROPPED_KEY, IMPORTED_KEY, JOB_KEY, LINKS_KEY, LISTED_KEY, ORIGIN_PREFIX, PAGES_KEY, REPEATS_KEY,
+    RULES_KEY, SECRETS_KEY, SEED_PREFIX, SKIPPED_KEY, TAIL_KEY, TEXTS_CUT_KEY, TRAP_COUNTS_KEY, TRAP_PREFIX,
+    WIDEN_PREFIX,
+};
 pub use row::{Entry, Found, JobRow, LogEntry, Tail, cookies, hosts, look, robots_txt, traps};
 use row::{decode, encode};
 use rows::RowFile;
@@ -53,28 +59,6 @@ pub const PAGES: &str = "pages.jsonl.zst";
 pub const PLAIN_PAGES: &str = "pages.jsonl";
 /// Links of pages, in zstd frames.
 pub const LINKS: &str = "links.jsonl.zst";
-
-const TAIL_KEY: &[u8] = b"tail";
-/// Counters that the tail's form, which is older, has no place for.
-const TEXTS_CUT_KEY: &[u8] = b"texts-cut";
-const SECRETS_KEY: &[u8] = b"secrets";
-const REPEATS_KEY: &[u8] = b"repeats";
-const ENTRIES_DROPPED_KEY: &[u8] = b"entries-dropped";
-const JOB_KEY: &[u8] = b"job";
-const RULES_KEY: &[u8] = b"rules";
-const IMPORTED_KEY: &[u8] = b"cookies.txt";
-/// URLs admitted from sitemaps; a job of before there were any has no such row.
-const LISTED_KEY: &[u8] = b"listed";
-const SEED_PREFIX: &[u8] = b"seed/";
-const WIDEN_PREFIX: &[u8] = b"widen/";
-/// URLs fetched under seeds with rules of their own; older jobs have none.
-const ORIGIN_PREFIX: &[u8] = b"origin/";
-const TRAP_PREFIX: &[u8] = b"trap/";
-const TRAP_COUNTS_KEY: &[u8] = b"traps";
-const SKIPPED_KEY: &[u8] = b"skipped";
-/// Covered bytes of [`PAGES`] and of [`LINKS`], which the tail's form has no place for.
-const PAGES_KEY: &[u8] = b"pages";
-const LINKS_KEY: &[u8] = b"links";
 
 /// The settings of the archive; `None` in [`Ledger`] for no archive.
 #[derive(Debug, Clone)]
