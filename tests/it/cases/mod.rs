@@ -223,5 +223,12 @@ fn play(case: &Case) -> Vec<String> {
     let log: Vec<Event> = player.log();
     let mut bad = expect::complaints(case, &expected, &log, player.port);
     bad.extend(judge::complaints(case, &expected, &ran, &log, player.port));
+    if !bad.is_empty() {
+        let report = run::report(&ran.job);
+        bad.push(format!(
+            "the report has {} and failures {}",
+            report["urls"], report["failures"]
+        ));
+    }
     bad
 }

@@ -154,8 +154,14 @@ fn pour(parts: &Parts, fill: &Fill<'_>, out: &mut dyn FnMut(&[u8])) {
             left -= now;
         }
     } else if let Some(span) = map.get("count") {
+        // what is the same each time is filled once: a server that takes seconds over a page is taken for a dead one
+        let between: Vec<Vec<u8>> = text("of")
+            .unwrap()
+            .split("{i}")
+            .map(|part| fill.bytes(part.as_bytes(), 0))
+            .collect();
         for index in span[0].as_i64().unwrap()..=span[1].as_i64().unwrap() {
-            out(&fill.bytes(text("of").unwrap().as_bytes(), index));
+            out(&between.join(index.to_string().as_bytes()));
         }
     } else if let Some(chunks) = map.get("chunks") {
         for chunk in chunks.as_array().unwrap() {
