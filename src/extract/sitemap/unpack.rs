@@ -132,8 +132,8 @@ impl Layer {
             State::Packed(decoder) => {
                 let whole = decoder.try_finish();
                 let made = std::mem::take(decoder.get_mut());
-                give(&made, &mut self.left, &mut self.full, out);
-                if whole.is_err() {
+                let wanted = give(&made, &mut self.left, &mut self.full, out);
+                if whole.is_err() && wanted {
                     self.state = State::Broken;
                 }
             }
