@@ -73,12 +73,22 @@ pub enum SeedsError {
     },
 }
 
-/// Reads the seeds of `files` (`-` is standard input) and those `given` by `--seed`.
+/// A list that is there already: one that came from the Web.
+#[derive(Debug, Clone)]
+pub struct List {
+    /// What `--seeds` calls it.
+    pub name: PathBuf,
+    /// Its text, as it came.
+    pub bytes: Vec<u8>,
+}
+
+/// Reads the seeds of `files` (`-` is standard input; of those among `lists` the text is taken from there) and those
+/// `given` by `--seed`.
 ///
 /// # Errors
 /// [`SeedsError`]: an unreadable file, too many seeds, or none that is valid.
-pub fn read(files: &[PathBuf], given: &[String], identity: &Identity) -> Result<Seeds, SeedsError> {
-    read_with(files, given, |text| {
+pub fn read(files: &[PathBuf], lists: &[List], given: &[String], identity: &Identity) -> Result<Seeds, SeedsError> {
+    read_with(files, lists, given, |text| {
         CrawlUrl::parse(text, identity).map_err(|reject| reject.to_string())
     })
     .map(|found| Seeds {
@@ -91,6 +101,7 @@ pub fn read(files: &[PathBuf], given: &[String], identity: &Identity) -> Result<
 /// [`read`] with the parser of addresses as an argument.
 fn read_with<T>(
     files: &[PathBuf],
+    lists: &[List],
     given: &[String],
     parse: impl Fn(&str) -> Result<T, String>,
 ) -> Result<Found<T>, SeedsError> {
@@ -102,7 +113,9 @@ fn read_with<T>(
         } else {
             path.display().to_string()
         };
-        let read = if path.as_os_str() == "-" {
+        let read = if let Some(list) = lists.iter().find(|list| list.name == *path) {
+            found.lines(&name, list.bytes.as_slice(), parse)
+        } else if path.as_os_str() == "-" {
             found.lines(&name, io::stdin().lock(), parse)
         } else {
             File::open(path)
@@ -433,7 +446,7 @@ mod tests {
         let (_, bad) = texts("bad\n".repeat(MAX_WARNINGS + 5).as_bytes());
         assert_eq!(bad.len(), MAX_WARNINGS);
         let given = vec!["bad".to_owned(); MAX_WARNINGS + 5];
-        let error = read_with(&[], &given, parse).unwrap_err().to_string();
+        let error = read_with(&[], &[], &given, parse).unwrap_err().to_string();
         assert!(
             error.starts_with("no valid seed in --seed\n") && error.ends_with("\n5 more lines are no addresses"),
             "{error}"
@@ -455,10 +468,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s.txt");
         std::fs::write(&path, "one.test\n").unwrap();
-        let found = read_with(std::slice::from_ref(&path), &["two.test".to_owned()], parse).unwrap();
+        let found = read_with(std::slice::from_ref(&path), &[], &["two.test".to_owned()], parse).unwrap();
         assert_eq!(found.seeds, ["http://one.test", "http://two.test"]);
         std::fs::write(&path, "# nothing\n").unwrap();
-        let error = read_with(std::slice::from_ref(&path), &[], parse).unwrap_err();
+        let error = read_with(std::slice::from_ref(&path), &[], &[], parse).unwrap_err();
         assert_eq!(error.to_string(), format!("no valid seed in {}", path.display()));
     }
 
@@ -466,7 +479,7 @@ mod tests {
     fn what_cannot_be_read_is_named() {
         let folder = tempfile::tempdir().unwrap();
         for path in [folder.path().join("missing.txt"), folder.path().to_path_buf()] {
-            let error = read_with(std::slice::from_ref(&path), &[], parse)
+            let error = read_with(std::slice::from_ref(&path), &[], &[], parse)
                 .unwrap_err()
                 .to_string();
             assert!(
@@ -474,7 +487,7 @@ mod tests {
                 "{error}"
             );
         }
-        assert!(matches!(read_with(&[], &[], parse), Err(SeedsError::NoneGiven)));
+        assert!(matches!(read_with(&[], &[], &[], parse), Err(SeedsError::NoneGiven)));
     }
 
     proptest::proptest! {

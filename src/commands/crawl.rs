@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-use super::{USAGE, descriptors, log};
+use super::{USAGE, descriptors, lists, log};
 use crate::config::seed::with_rules;
 use crate::config::{Config, Loaded, sample};
 use crate::cookies::txt::{self, Imported};
@@ -87,7 +87,14 @@ fn run_job(mut loaded: Loaded, mut warnings: Vec<String>, screen: &Screen) -> Re
         exit: USAGE,
     };
     let identity = Identity::with(loaded.config.rules.clone());
-    let mut read = seeds::read(&loaded.config.seeds, &loaded.config.seed, &identity).map_err(usage)?;
+    let runtime = Runtime::new().map_err(|error| Failure {
+        text: format!("no threads: {error}"),
+        exit: 1,
+    })?;
+    let lists = runtime
+        .block_on(lists::read(&loaded.config))
+        .map_err(|(text, exit)| Failure { text, exit })?;
+    let mut read = seeds::read(&loaded.config.seeds, &lists.lists, &loaded.config.seed, &identity).map_err(usage)?;
     let bad_lines = std::mem::take(&mut read.warnings);
     let seeds = with_rules(read).map_err(|error| Failure {
         text: error.to_string(),
@@ -103,6 +110,10 @@ fn run_job(mut loaded: Loaded, mut warnings: Vec<String>, screen: &Screen) -> Re
     loaded.config.fresh = false;
     let settings_before = std::fs::read_to_string(job.dir.join("config.toml")).ok();
     job.write_settings(&sample::effective(&loaded))?;
+    lists.keep(&job.dir).map_err(|error| Failure {
+        text: format!("cannot keep the seeds in {}: {error}", job.dir.display()),
+        exit: 3,
+    })?;
     let config = loaded.config;
     log::start(&job.dir, &config, screen.clone()).map_err(|error| Failure {
         text: format!("cannot write {}: {error}", job.dir.join("logs").display()),
@@ -114,10 +125,7 @@ fn run_job(mut loaded: Loaded, mut warnings: Vec<String>, screen: &Screen) -> Re
     }
     screen.say(&beginning(&job, seeds.len()));
 
-    let runtime = Runtime::new().map_err(|error| Failure {
-        text: format!("no threads: {error}"),
-        exit: 1,
-    })?;
+    runtime.block_on(lists.leave_alone(&config));
     let quiet = config.quiet;
     // the loop is a task like the visits, so that what they have for each other crosses no further thread
     let crawl = runtime.spawn(watched(config, seeds, cookies, job.dir.clone(), screen.clone()));

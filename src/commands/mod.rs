@@ -7,6 +7,7 @@ mod descriptors;
 mod heap;
 mod explain;
 pub mod filter;
+mod lists;
 mod log;
 mod settings;
 

@@ -81,7 +81,7 @@ mod tests {
 
     fn read(lines: &[&str]) -> Result<Vec<Seed>, String> {
         let given: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
-        let seeds = seeds::read(&[], &given, &Identity::default()).unwrap();
+        let seeds = seeds::read(&[], &[], &given, &Identity::default()).unwrap();
         with_rules(seeds).map_err(|error| error.to_string())
     }
 

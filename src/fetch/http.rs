@@ -36,6 +36,7 @@ mod fault;
 pub mod h1;
 mod h2;
 mod head;
+pub mod list;
 mod pool;
 mod proxy;
 mod stream;

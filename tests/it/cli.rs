@@ -329,7 +329,7 @@ fn the_files_of_the_repository_are_valid() {
         "crawler config init - writes it"
     );
     assert_eq!(config::load::load_file(&file).unwrap().config, Config::default());
-    let seeds = crawler::seeds::read(&[repository("seeds.txt")], &[], &Identity::default()).unwrap();
+    let seeds = crawler::seeds::read(&[repository("seeds.txt")], &[], &[], &Identity::default()).unwrap();
     assert_eq!(seeds.warnings, Vec::<String>::new());
     assert!(seeds.urls.len() >= 3);
 }

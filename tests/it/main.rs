@@ -34,6 +34,7 @@ mod large; // bodies that memory must not hold
 mod kill; // kill -9, again and again
 mod pace; // how gently hosts are asked
 mod links; // kinds of links, and queries in the encoding of their page
+mod lists; // seeds that come from the Web
 mod old_jobs; // job folders of earlier versions
 mod proxies; // ways through a proxy
 mod seed_rules; // options of single seeds, and of single hosts

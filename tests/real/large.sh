@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Bodies that memory must not hold: a film and a page of 2 GB, and 1,000 bodies of 10 MB under way together. Tells the
+# Bodies that memory must not hold: a film and a page of 2 GB, 1,000 bodies of 10 MB and 50 pages of 20 MB under way together. Tells the
 # resident memory and the CPU time of each crawl, and fails if a body is missing or memory passes its bound.
 #
 # usage: large.sh CRAWLER
@@ -51,3 +51,4 @@ REPORT
 one 1 2000000000 100 0 mp4 150
 one 1 2000000000 100 0 html 150
 one 1000 10000000 1250 200 "" 256
+one 50 20000000 2500 50 html 256

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-use super::{USAGE, fail, print};
+use super::{USAGE, fail, lists, print};
 use crate::config::load::Origin;
 use crate::config::seed::with_rules;
 use crate::config::value::{show_duration, show_size};
@@ -149,7 +149,14 @@ fn scope(loaded: &Loaded, identity: &Identity, answer: &mut Answer) -> Result<Op
         answer.says("seeds", "from standard input: they are not known here", Value::Null);
         return Ok(None);
     }
-    match seeds::read(&config.seeds, &config.seed, identity) {
+    let lists = lists::kept(&config.job);
+    let unknown = |path: &&PathBuf| lists::address(path).is_some() && lists.iter().all(|list| list.name != **path);
+    if let Some(path) = config.seeds.iter().find(unknown) {
+        let words = format!("{} was not fetched yet: they are not known here", path.display());
+        answer.says("seeds", words, Value::Null);
+        return Ok(None);
+    }
+    match seeds::read(&config.seeds, &lists, &config.seed, identity) {
         Ok(read) => {
             let seeds = with_rules(read).map_err(|error| error.to_string())?;
             let mut reach = Reach::new(scope);

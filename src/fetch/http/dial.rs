@@ -67,17 +67,7 @@ impl Dialer {
 
     /// Judges a host that no look-up will judge: see the head of `dns.rs`.
     pub(super) fn judge_host(&self, host: &str) -> Result<(), Fault> {
-        let error = match literal(host) {
-            Some(address) if !self.addresses.allows(address) => NameError::Private(address),
-            Some(_) => return Ok(()),
-            None if !self.is_blind() => return Ok(()),
-            None => match loopback(host) {
-                Some(address) if !self.addresses.allows(address) => NameError::Private(address),
-                None if local(host) && !self.addresses.allows_private() => NameError::Local(host.to_owned()),
-                _ => return Ok(()),
-            },
-        };
-        Err(Fault::name(host, &error))
+        judge_host(&self.addresses, self.is_blind(), host).map_err(|error| Fault::name(host, &error))
     }
 
     /// The addresses of a host that may be connected to, in the order in which they are tried; `to` leaves one.
@@ -229,6 +219,20 @@ impl Dialer {
             stream: Stream::Tls(Box::new(stream)),
             ..connection
         })
+    }
+}
+
+/// Judges a host that no look-up will judge: an address, or any name if the way is `blind`, where a proxy looks it up.
+pub(super) fn judge_host(addresses: &AddressPolicy, blind: bool, host: &str) -> Result<(), NameError> {
+    match literal(host) {
+        Some(address) if !addresses.allows(address) => Err(NameError::Private(address)),
+        Some(_) => Ok(()),
+        None if !blind => Ok(()),
+        None => match loopback(host) {
+            Some(address) if !addresses.allows(address) => Err(NameError::Private(address)),
+            None if local(host) && !addresses.allows_private() => Err(NameError::Local(host.to_owned())),
+            _ => Ok(()),
+        },
     }
 }
 
