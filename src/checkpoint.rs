@@ -5,12 +5,13 @@
 //! 1, so the copy is exact after a replay of the admission log from P. Everything here can be lost: the log alone is
 //! enough to make the filter again.
 
+use std::collections::HashMap;
 use std::io::{self, Read};
 use std::sync::Arc;
 
 use crate::disk::{Append, Disk};
 use crate::hash::{Fingerprint, HashKey};
-use crate::ledger::ADMITTED;
+use crate::ledger::{ADMITTED, Admissions};
 use crate::seen::snapshot::{self, Sample, Shape, SnapshotError};
 use crate::seen::{self, Kind, SeenSet};
 
@@ -101,7 +102,8 @@ pub struct Restored {
     pub notes: Vec<String>,
 }
 
-/// Makes the filter of a job again: the newest sound checkpoint, then the keys of the log from there to `admitted`.
+/// Makes the filter of a job again: the newest sound checkpoint, then the records of the log behind it. `kind` is the kind that
+/// is wanted: a checkpoint of another one does not serve. Without it the newest checkpoint decides, or the default.
 ///
 /// # Errors
 /// If the log cannot be read, or a checkpoint is of a version that this program does not know.
@@ -109,9 +111,9 @@ pub fn restore(
     disk: &dyn Disk,
     key: HashKey,
     identity: u32,
-    kind: Kind,
+    kind: Option<Kind>,
     size: (u64, f64),
-    admitted: u64,
+    admissions: &Admissions,
 ) -> io::Result<Restored> {
     let mut notes = Vec::new();
     let mut serials: Vec<u64> = disk.list(FOLDER)?.iter().filter_map(|name| serial_of(name)).collect();
@@ -121,19 +123,29 @@ pub fn restore(
         let path = format!("{FOLDER}/{}", name(serial));
         let Some(file) = disk.read(&path)? else { continue };
         match snapshot::restore(io::BufReader::new(file), Some(&key)) {
-            Ok((_, restored)) if restored.log_end > admitted || restored.identity != identity => {
+            Ok((_, restored)) if restored.log_end > admissions.records || restored.identity != identity => {
                 notes.push(format!(
                     "{path}: does not belong to the admission log; made again from the log"
                 ));
             }
             Ok((seen, restored)) => {
+                let (from, there) = (restored.replay_from(), seen.account().kind);
                 if !restored.damaged.is_empty() {
                     let count = restored.damaged.len();
                     notes.push(format!(
                         "{path}: {count} damaged chunks; their keys are read from the log again"
                     ));
                 }
-                found = Some((seen, restored.replay_from()));
+                if let Some(kind) = kind.filter(|kind| *kind != there) {
+                    let (kind, there) = (kind.name(), there.name());
+                    notes.push(format!(
+                        "{path}: is of kind {there}; a seen-set of kind {kind} is made from the log"
+                    ));
+                } else if admissions.takes_out_from(from) && !(there.forgets() && restored.damaged.is_empty()) {
+                    notes.push(format!("{path}: URLs were forgotten since; made again from the log"));
+                } else {
+                    found = Some((seen, from));
+                }
                 break;
             }
             Err(error @ SnapshotError::UnknownVersion(_)) => {
@@ -145,19 +157,75 @@ pub fn restore(
             )),
         }
     }
+    let fresh = found.is_none();
     let (mut seen, from) = match found {
         Some(found) => found,
-        None => (seen::make(kind, key, size.0.max(admitted), size.1)?, 0),
+        None => (
+            seen::make(kind.unwrap_or_default(), key, size.0.max(admissions.records), size.1)?,
+            0,
+        ),
     };
-    replay(disk, seen.as_mut(), from, admitted)?;
+    replay(disk, seen.as_mut(), from, fresh, admissions)?;
     Ok(Restored { seen, notes })
 }
 
-/// Sets the keys `from..to` of the admission log.
+/// Sets the keys of the admission log from a record on, and takes out those that were forgotten. A set that is empty is
+/// not given what is taken out later: it need not be able to forget.
 ///
 /// # Errors
 /// If the log cannot be read or is shorter.
-pub fn replay(disk: &dyn Disk, seen: &mut dyn SeenSet, from: u64, to: u64) -> io::Result<()> {
+pub fn replay(
+    disk: &dyn Disk,
+    seen: &mut dyn SeenSet,
+    from: u64,
+    fresh: bool,
+    admissions: &Admissions,
+) -> io::Result<()> {
+    let mut gone: HashMap<Fingerprint, u64> = HashMap::new();
+    if fresh && admissions.takes_out_from(from) {
+        records(disk, from, admissions.records, |record, key| {
+            if admissions.takes_out(record) {
+                gone.insert(key, record);
+            }
+            Ok(())
+        })?;
+    }
+    let mut keys = Vec::with_capacity(KEYS_AT_ONCE);
+    records(disk, from, admissions.records, |record, key| {
+        let out = admissions.takes_out(record);
+        if out && !fresh {
+            set(seen, &mut keys)?;
+            seen.remove(key);
+        } else if !out && gone.get(&key).is_none_or(|last| *last < record) {
+            keys.push(key);
+            if keys.len() == KEYS_AT_ONCE {
+                set(seen, &mut keys)?;
+            }
+        }
+        Ok(())
+    })?;
+    set(seen, &mut keys)
+}
+
+fn set(seen: &mut dyn SeenSet, keys: &mut Vec<Fingerprint>) -> io::Result<()> {
+    if seen.is_full() && !keys.is_empty() {
+        seen.add_layer()?;
+    }
+    seen.replay(keys);
+    keys.clear();
+    Ok(())
+}
+
+/// Reads the records `from..to` of the admission log, in order.
+///
+/// # Errors
+/// If the log cannot be read or is shorter, or `each` fails.
+pub fn records(
+    disk: &dyn Disk,
+    from: u64,
+    to: u64,
+    mut each: impl FnMut(u64, Fingerprint) -> io::Result<()>,
+) -> io::Result<()> {
     if from >= to {
         return Ok(());
     }
@@ -169,20 +237,10 @@ pub fn replay(disk: &dyn Disk, seen: &mut dyn SeenSet, from: u64, to: u64) -> io
         &mut file.by_ref().take(from * Fingerprint::BYTES as u64),
         &mut io::sink(),
     )?;
-    let mut left = to - from;
-    let mut keys = Vec::with_capacity(KEYS_AT_ONCE);
     let mut bytes = [0; Fingerprint::BYTES];
-    while left > 0 {
-        keys.clear();
-        while left > 0 && keys.len() < KEYS_AT_ONCE {
-            file.read_exact(&mut bytes)?;
-            keys.push(Fingerprint::from_bytes(bytes));
-            left -= 1;
-        }
-        if seen.is_full() {
-            seen.add_layer()?;
-        }
-        seen.replay(&keys);
+    for record in from..to {
+        file.read_exact(&mut bytes)?;
+        each(record, Fingerprint::from_bytes(bytes))?;
     }
     Ok(())
 }
@@ -207,6 +265,7 @@ mod tests {
 
     fn checkpoint(disk: &Memory, seen: &mut dyn SeenSet, mut during: impl FnMut(&mut dyn SeenSet)) {
         let start = seen.account().items;
+        seen.freeze();
         let disk: Arc<dyn Disk> = Arc::new(disk.clone());
         let mut writing = Writing::begin(disk, &seen.shape(), start, 1).unwrap();
         for index in 0..seen.chunks() {
@@ -215,11 +274,56 @@ mod tests {
             writing.chunk(&mut bytes).unwrap();
             during(seen);
         }
+        seen.thaw();
         writing.publish(seen.account().items, &seen.sample()).unwrap();
     }
 
-    fn restored(disk: &Memory, admitted: u64) -> Restored {
-        restore(disk, KEY, 1, Kind::Bloom, (2_000_000, 0.001), admitted).unwrap()
+    fn restored(disk: &Memory, records: u64) -> Restored {
+        let admissions = Admissions {
+            records,
+            forgotten: Vec::new(),
+        };
+        restore(disk, KEY, 1, Some(Kind::Bloom), (2_000_000, 0.001), &admissions).unwrap()
+    }
+
+    #[test]
+    fn what_was_forgotten_stays_forgotten_whatever_the_kind_and_the_checkpoint() {
+        for kind in Kind::ALL {
+            for checkpointed in [None, Some(600), Some(900), Some(1_000)] {
+                let disk = Memory::default();
+                let all = keys(0, 2_000);
+                let mut seen = seen::make(kind, KEY, 5_000, 1e-6).unwrap();
+                let mut make = |to: usize| {
+                    seen.replay(&all[..to]);
+                    checkpoint(&disk, seen.as_mut(), |_| {});
+                };
+                if let Some(at) = checkpointed {
+                    make(at);
+                }
+                // 1,000 admitted, 100 of them taken out, one of those admitted again, and some more
+                log(&disk, &all[..1_000]);
+                log(&disk, &all[300..400]);
+                log(&disk, &all[350..351]);
+                log(&disk, &all[1_000..1_500]);
+                let admissions = Admissions {
+                    records: 1_601,
+                    forgotten: vec![(1_000, 100)],
+                };
+                for wanted in [Some(kind), Some(Kind::Tags), Some(Kind::Bloom)] {
+                    let back = restore(&disk, KEY, 1, wanted, (5_000, 1e-6), &admissions).unwrap();
+                    let seen = back.seen;
+                    assert_eq!(seen.account().kind, wanted.unwrap());
+                    assert!(all[..300].iter().chain(&all[400..1_500]).all(|key| seen.contains(*key)));
+                    assert!(seen.contains(all[350]), "{kind:?}: admitted again");
+                    let gone = all[300..350].iter().chain(&all[351..400]);
+                    let still = gone.filter(|key| seen.contains(**key)).count();
+                    // the filter of an exact set keeps its bits, and the table says no
+                    let kept = wanted == Some(Kind::Exact) && checkpointed.is_some();
+                    assert_eq!(still, if kept { 99 } else { 0 }, "{kind:?} {checkpointed:?} {wanted:?}");
+                    assert_eq!(seen.account().items, 1_401, "{kind:?} {checkpointed:?} {wanted:?}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::disk::{Folder, publish};
+use crate::disk::{Disk, Folder, publish};
 
 /// Version of the job folder's format.
 pub const VERSION: u32 = 1;
@@ -158,7 +158,43 @@ pub fn open(dir: &Path, fresh: bool) -> Result<Job, JobError> {
     })
 }
 
+/// Opens a job that is there, finished or not, to change what it has to do.
+///
+/// # Errors
+/// [`JobError`]; no file but the lock was changed then.
+pub fn reopen(dir: &Path) -> Result<Job, JobError> {
+    let damaged = |what: &str| JobError::Damaged {
+        dir: dir.to_path_buf(),
+        what: what.to_owned(),
+    };
+    if !dir.join("state").is_dir() || !check_version(dir)? {
+        return Err(damaged("it has no state/VERSION"));
+    }
+    let lock = lock(dir)?;
+    if dir.join(UNREACHED).exists() {
+        return Err(damaged("its last run fetched no seed, and the next one begins anew"));
+    }
+    Ok(Job {
+        dir: dir.to_path_buf(),
+        resumed: true,
+        notes: Vec::new(),
+        _lock: lock,
+    })
+}
+
 impl Job {
+    /// Takes the mark of a finished job away: there is something left to do.
+    ///
+    /// # Errors
+    /// If the system cannot.
+    pub fn unmark_finished(&self) -> Result<(), JobError> {
+        let removed = Folder::new(self.dir.clone()).remove(FINISHED);
+        removed.map_err(|source| JobError::Write {
+            path: self.dir.join(FINISHED),
+            source,
+        })
+    }
+
     /// Writes `config.toml`: the effective settings of this run.
     ///
     /// # Errors

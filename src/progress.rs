@@ -12,7 +12,8 @@ use tokio::time::{MissedTickBehavior, interval};
 use tracing_subscriber::fmt::MakeWriter;
 
 use crate::crawl::Snapshot;
-use crate::report::words::{bytes, per_second, percent, rate, share, span, thousands};
+use crate::report::words::{bytes, per_second, percent, rate, share, span, span_of_lost, thousands};
+use crate::seen::Account;
 
 /// How often the bar is drawn.
 const BAR_EVERY: Duration = Duration::from_millis(250);
@@ -194,15 +195,25 @@ fn describe(snapshot: &Snapshot, now: f64) -> (String, String) {
         bytes(snapshot.counters.bytes.received),
     );
     let state = format!(
-        "{} hosts ({} with work, {} resting), {} in flight{}, filter {} full",
+        "{} hosts ({} with work, {} resting), {} in flight{}, filter {} full{}",
         thousands(snapshot.counters.hosts),
         thousands(snapshot.hosts_active as u64),
         thousands(snapshot.hosts_resting as u64),
         snapshot.in_flight,
         hint.map_or_else(String::new, |hint| format!(", {hint}")),
         percent(share(snapshot.seen.items, snapshot.seen.capacity)),
+        lost(&snapshot.seen),
     );
     (work, state)
+}
+
+/// What the filter has lost, once that is a URL or more.
+fn lost(seen: &Account) -> String {
+    if seen.lost_estimate < 1.0 {
+        return String::new();
+    }
+    let (rate, lost) = (percent(seen.fp_predicted), seen.lost_estimate);
+    format!(" ({rate} wrong, about {lost:.0} URLs lost{})", span_of_lost(seen))
 }
 
 /// What is being waited for, or how long the queue lasts at this pace.

@@ -208,7 +208,11 @@ fn clean(account: Account) -> Account {
         fp_target: finite(account.fp_target),
         fp_predicted: finite(account.fp_predicted),
         fp_observed: finite(account.fp_observed),
+        fp_observed_low: finite(account.fp_observed_low),
+        fp_observed_high: finite(account.fp_observed_high),
         lost_estimate: finite(account.lost_estimate),
+        lost_low: finite(account.lost_low),
+        lost_high: finite(account.lost_high),
         ..account
     }
 }
@@ -310,7 +314,12 @@ pub(crate) mod tests {
             fp_predicted: 1e-9,
             fp_observed: f64::NAN,
             fp_observed_of: 0,
+            fp_observed_low: 0.0,
+            fp_observed_high: f64::NAN,
             lost_estimate: 0.0,
+            lost_low: 0.0,
+            lost_high: 0.0,
+            saved: 0,
             layers: 1,
         };
         let last = Snapshot {
@@ -403,7 +412,12 @@ pub(crate) mod tests {
             "fp_predicted": 1e-9,
             "fp_observed": 0.0,
             "fp_observed_of": 0,
+            "fp_observed_low": 0.0,
+            "fp_observed_high": 0.0,
             "lost_estimate": 0.0,
+            "lost_low": 0.0,
+            "lost_high": 0.0,
+            "saved": 0,
             "layers": 1
           },
           "politeness": {

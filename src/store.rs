@@ -26,17 +26,20 @@ pub enum Table {
     Digests,
     /// Cookies: site (registrable domain) → its cookies.
     Cookies,
+    /// Admitted fingerprints, for a job whose seen-set is exact.
+    Seen,
     /// The tail (what the append-only files hold), the job's constants, the seeds' outcomes.
     Meta,
 }
 
 impl Table {
-    const ALL: [Table; 6] = [
+    const ALL: [Table; 7] = [
         Self::Queue,
         Self::Hosts,
         Self::Robots,
         Self::Digests,
         Self::Cookies,
+        Self::Seen,
         Self::Meta,
     ];
 
@@ -47,6 +50,7 @@ impl Table {
             Self::Robots => "robots",
             Self::Digests => "digests",
             Self::Cookies => "cookies",
+            Self::Seen => "seen",
             Self::Meta => "meta",
         }
     }

@@ -1,4 +1,7 @@
-//! `crawler filter size`: how large a filter must be, by the textbook and as we build it.
+//! `crawler filter`: how large a filter must be, by the textbook and as we build it; saved filters in `saved`, speed in `bench`.
+
+pub(super) mod bench;
+pub(super) mod saved;
 
 use std::fmt::Write as _;
 
@@ -76,6 +79,7 @@ fn about(kind: Kind) -> &'static str {
         Kind::Cuckoo => "fingerprints in buckets of 4; forgets",
         Kind::Quotient => "remainders; forgets, merges exactly",
         Kind::Tags => "32-bit tags; forgets",
+        Kind::Exact => "in front of a table of 21 bytes a URL on disk, loses nothing; forgets",
         Kind::HashSet => "exact",
     }
 }
@@ -169,6 +173,7 @@ mod tests {
           cuckoo   10,869,760 bits, 1.30 MiB (1,358,720 bytes, 10.87 bits a key; fingerprints in buckets of 4; forgets; rate when full 0.717 %)
           quotient 11,111,424 bits, 1.32 MiB (1,388,928 bytes, 11.11 bits a key; remainders; forgets, merges exactly; rate when full 0.701 %)
           tags     40,000,000 bits, 4.77 MiB (5,000,000 bytes, 40.00 bits a key; 32-bit tags; forgets; rate when full 0.00000052 %)
+          exact    10,099,712 bits, 1.20 MiB, 8 hashes (1,262,464 bytes, 10.10 bits a key; in front of a table of 21 bytes a URL on disk, loses nothing; forgets; rate when full 1 %)
           hashset  278,994,944 bits, 33.26 MiB (34,874,368 bytes, 278.99 bits a key; exact, of 16-byte hashes, at least)
         ");
     }

@@ -7,6 +7,7 @@ mod descriptors;
 mod heap;
 mod explain;
 pub mod filter;
+mod forget;
 mod lists;
 mod log;
 mod settings;
@@ -20,6 +21,7 @@ use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand}
 
 use crate::config::{self, Loaded};
 use crate::seen::Kind;
+use filter::{bench, saved};
 
 /// Exit code of a mistake in flags, settings or seeds (README).
 pub const USAGE: u8 = 2;
@@ -66,7 +68,10 @@ enum Command {
     /// What every rule says of a URL; with --job, what became of it
     #[command(max_term_width = HELP_WIDTH)]
     Explain(explain::ExplainArgs),
-    /// Seen-set filters: sizes by formula
+    /// Take URLs out of a job's seen-set again, so that they are fetched once more
+    #[command(max_term_width = HELP_WIDTH)]
+    Forget(forget::ForgetArgs),
+    /// Seen-set filters: sizes, saved files, speed
     #[command(subcommand, subcommand_value_name = "COMMAND")]
     Filter(FilterCommand),
     /// Settings: write a commented file, check one, show the effective ones
@@ -83,6 +88,14 @@ enum Command {
 enum FilterCommand {
     /// Bits, bytes and hashes of a filter
     Size(SizeArgs),
+    /// What a saved filter is, how full, and whether it is whole
+    Info(saved::InfoArgs),
+    /// Which lines of standard input a saved filter has seen
+    Check(saved::CheckArgs),
+    /// The union of two saved filters of one shape and key
+    Merge(saved::MergeArgs),
+    /// Speed and observed rate on this machine
+    Bench(bench::BenchArgs),
 }
 
 #[derive(Debug, Args)]
@@ -182,7 +195,12 @@ fn dispatch(command: Option<Command>, matches: &ArgMatches) -> ExitCode {
             Ok(loaded) => explain::run(&args, &loaded),
             Err(error) => fail(&error.to_string(), USAGE),
         },
+        Some(Command::Forget(args)) => forget::run(&args),
         Some(Command::Filter(FilterCommand::Size(args))) => size(&args),
+        Some(Command::Filter(FilterCommand::Info(args))) => saved::info(&args),
+        Some(Command::Filter(FilterCommand::Check(args))) => saved::check(&args),
+        Some(Command::Filter(FilterCommand::Merge(args))) => saved::merge(&args),
+        Some(Command::Filter(FilterCommand::Bench(args))) => bench::run(&args),
         Some(Command::Config(ConfigCommand::Init { file })) => settings::init(&file),
         Some(Command::Config(ConfigCommand::Check { file })) => settings::check(&file),
         Some(Command::Config(ConfigCommand::Show)) => {

@@ -143,7 +143,7 @@ pub struct Config {
     /// False-positive rate at capacity.
     pub fp_rate: f64,
     /// Which seen-set.
-    pub seen: crate::seen::Kind,
+    pub seen: Option<crate::seen::Kind>,
     /// Time between filter checkpoints.
     pub checkpoint_every: Duration,
     /// Write WARC files and their index.
@@ -226,7 +226,7 @@ impl Default for Config {
             allow_address: Vec::new(),
             capacity: 10_000_000,
             fp_rate: 0.001,
-            seen: crate::seen::Kind::Bloom,
+            seen: None,
             checkpoint_every: Duration::from_secs(60),
             archive: true,
             warc_size: 1 << 30,

@@ -5,7 +5,7 @@
 //! so visits and unwritten records together are at most W, and a slow disk slows starting. Links end in the frontier,
 //! which always accepts: no deadlock can form. `Next::Empty` with every permit back is the end of the crawl.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -17,14 +17,15 @@ use super::copy::{Piece, copy};
 use super::filter::Copying;
 use super::grow::Growth;
 use super::keep::{Order, Word, Written, keep};
+use super::taken::Asking;
 use super::{CrawlError, End, Snapshot};
 use crate::clock::Time;
 use crate::disk::Disk;
 use crate::fetch::Fetcher;
+use crate::hash::Fingerprint;
 use crate::ledger::{Entry, Ledger, PageRows, Tail, WriteError};
 use crate::shard::{Fact, Link, Next, Settlement, Shard};
 use crate::stats::LinkCounts;
-use crate::url::CrawlUrl;
 use crate::visit::{self, Visited, log};
 
 /// Time between two snapshots for the watchers.
@@ -105,7 +106,7 @@ pub enum Place {
 }
 
 /// What a visit brought, or the write that failed in it, with its permit.
-type Ready = (Result<Box<Visited>, WriteError>, OwnedSemaphorePermit);
+pub(super) type Ready = (Result<Box<Visited>, WriteError>, OwnedSemaphorePermit);
 
 pub(super) struct Loop<'a, F> {
     pub(super) crawl: Crawl<F>,
@@ -113,6 +114,8 @@ pub(super) struct Loop<'a, F> {
     pub(super) visiting: JoinSet<Ready>,
     orders: UnboundedSender<Order>,
     pub(super) pieces: UnboundedSender<Piece>,
+    /// Visits whose links the table of an exact seen-set is asked for.
+    pub(super) asking: Asking,
     /// What is told to the ledger next, and when at the latest.
     untold: Vec<Written>,
     tell_by: Instant,
@@ -126,7 +129,7 @@ pub(super) struct Loop<'a, F> {
     pub(super) copying: Option<Copying>,
     pub(super) next_checkpoint: Instant,
     next_view: Instant,
-    last: String,
+    pub(super) last: String,
     /// Nothing is left in the frontier.
     pub(super) empty: bool,
     /// The loop has nothing to start before this.
@@ -156,6 +159,7 @@ pub(super) async fn drive<F: Fetcher>(
         visiting: JoinSet::new(),
         orders,
         pieces,
+        asking: Asking::default(),
         untold: Vec::new(),
         tell_by: now,
         view,
@@ -268,7 +272,7 @@ impl<F: Fetcher> Loop<'_, F> {
                 break;
             }
             let pages = self.crawl.limits.pages;
-            if pages.is_some_and(|most| self.fetched + self.visiting.len() as u64 >= most) {
+            if pages.is_some_and(|most| self.fetched + (self.visiting.len() + self.asking.len()) as u64 >= most) {
                 break;
             }
             let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
@@ -320,75 +324,6 @@ impl<F: Fetcher> Loop<'_, F> {
         }
     }
 
-    fn take_in(&mut self, visited: Result<Ready, tokio::task::JoinError>) -> Result<(), CrawlError> {
-        let (visited, permit) = match visited {
-            Ok(visited) => visited,
-            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            Err(error) => return Err(CrawlError::Other(format!("a visit was lost: {error}"))),
-        };
-        let Visited {
-            done,
-            members,
-            mut log,
-            rows,
-            address,
-        } = *visited?;
-        let now = self.crawl.clock.now();
-        let widening = done
-            .links
-            .iter()
-            .find(|link| link.seed.is_some())
-            .map(|link| (done.work.url().clone(), link.url.clone(), link.origin));
-        let fact = self.crawl.shard.finish(done, now);
-        self.received += fact.delta.received;
-        if fact.listed_left > 0 {
-            let left = fact.listed_left;
-            tracing::warn!(
-                sitemap = address,
-                left,
-                "--max-sitemap-urls is reached: its other entries are left"
-            );
-        }
-        let settled = &fact.delta.settled;
-        let keep = !matches!(
-            settled,
-            crate::stats::Settled::Retry | crate::stats::Settled::Failed { .. }
-        );
-        if matches!(settled, crate::stats::Settled::Fetched { .. }) {
-            self.fetched += 1;
-            if let Some((from, to, origin)) = widening {
-                self.widen(origin, &from, &to);
-            }
-        }
-        for dropped in &fact.dropped {
-            self.crawl.visits.judge.name_trap(&dropped.url, &address, dropped.rule);
-        }
-        if let (Some((rest, rule)), Some(log)) = (fact.rest, &mut log) {
-            // what the host is owed from the end of this line's request on, so that a reader can check it
-            let micros = u64::try_from(rest.as_micros()).unwrap_or(u64::MAX);
-            log.extra.insert("restMicros".to_owned(), micros.into());
-            log.extra.insert("restBy".to_owned(), rule.word().into());
-        }
-        self.last = address;
-        let rows = if keep { rows } else { PageRows::default() };
-        self.write(fact, members.filter(|_| keep), log, rows, permit);
-        Ok(())
-    }
-
-    /// A seed redirected to another host, which then belongs to the crawl like the seed's own.
-    fn widen(&self, origin: u64, from: &CrawlUrl, to: &CrawlUrl) {
-        let mut scope = self
-            .crawl
-            .visits
-            .judge
-            .scope
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
-        if scope.seed_redirected(origin, from, to) {
-            tracing::info!(url = to.href(), "a seed redirected here; the scope now covers it");
-        }
-    }
-
     fn settle(&mut self, settlement: Settlement, now: Time, permit: OwnedSemaphorePermit) {
         let Settlement { fact, item, why, code } = settlement;
         let line = log::Line {
@@ -408,7 +343,7 @@ impl<F: Fetcher> Loop<'_, F> {
         self.write(fact, None, Some(entry), PageRows::default(), permit);
     }
 
-    fn write(
+    pub(super) fn write(
         &mut self,
         fact: Fact,
         members: Option<crate::archive::warc::Members>,
@@ -456,8 +391,11 @@ impl<F: Fetcher> Loop<'_, F> {
         match word {
             Some(Word::Durable { fact, tail }) => {
                 self.crawl.shard.durable(fact);
+                let admitted = (tail.admitted - self.crawl.before.admitted) / Fingerprint::BYTES as u64;
+                self.crawl.shard.seen_mut().durable(admitted);
                 self.tail = *tail;
             }
+            Some(Word::Found { question, there }) => self.answered(question, &there),
             Some(Word::Refilled(answer)) => self.crawl.shard.refilled(answer.host, answer.rows, answer.robots),
             Some(Word::ChunkWritten(bytes)) => self.chunk_written(bytes),
             Some(Word::Published) => self.published()?,

@@ -63,7 +63,7 @@ impl<F: Fetcher> Loop<'_, F> {
                 })
             }
             Phase::Draining { end, until } => {
-                let over = self.visiting.is_empty() || Instant::now() >= *until;
+                let over = self.visiting.is_empty() && self.asking.len() == 0 || Instant::now() >= *until;
                 over.then(|| {
                     self.visiting.abort_all();
                     end.clone()
@@ -79,6 +79,7 @@ impl<F: Fetcher> Loop<'_, F> {
     /// A last checkpoint, the run's totals, the archive closed.
     pub(super) async fn close(mut self, end: End, heard: &mut UnboundedReceiver<Word>) -> Result<Ended, CrawlError> {
         while self.visiting.join_next().await.is_some() {}
+        self.asking.leave();
         // what the last visits brought must be on its way before anything waits for it to be durable
         self.tell();
         self.finish_checkpoint(heard).await?;

@@ -13,6 +13,7 @@ use super::{CrawlError, usage};
 use crate::checkpoint;
 use crate::disk::Disk;
 use crate::hash::{Fingerprint, HashKey};
+use crate::ledger::Admissions;
 use crate::seen::{self, Kind, SeenSet};
 use crate::shard::Shard;
 
@@ -26,7 +27,7 @@ pub(super) struct Growth {
     kind: Kind,
     key: HashKey,
     fp: f64,
-    admitted: u64,
+    admissions: Admissions,
     /// The set said that it cannot grow further.
     stuck: bool,
     state: State,
@@ -47,20 +48,20 @@ enum State {
 }
 
 impl Growth {
-    pub(super) fn new(kind: Kind, key: HashKey, fp: f64, admitted: u64) -> Self {
+    pub(super) fn new(kind: Kind, key: HashKey, fp: f64, admissions: Admissions) -> Self {
         Self {
             kind,
             key,
             fp,
-            admitted,
+            admissions,
             stuck: false,
             state: State::Idle,
         }
     }
 
-    /// Keys admitted so far: the position in the log.
+    /// The position in the log: its records so far.
     pub(super) fn admitted(&self) -> u64 {
-        self.admitted
+        self.admissions.records
     }
 
     /// Is a larger filter being filled or about to be?
@@ -70,7 +71,7 @@ impl Growth {
 
     /// Notes keys that were admitted, in order.
     pub(super) fn admit(&mut self, prints: &[Fingerprint]) {
-        self.admitted += prints.len() as u64;
+        self.admissions.records += prints.len() as u64;
         let (State::Waiting { since, .. } | State::Building { since, .. }) = &mut self.state else {
             return;
         };
@@ -109,7 +110,7 @@ impl Growth {
             }
             if self.kind.is_rebuilt() && matches!(self.state, State::Idle) {
                 self.state = State::Waiting {
-                    from: self.admitted,
+                    from: self.admissions.records,
                     since: Vec::new(),
                 };
             }
@@ -120,13 +121,17 @@ impl Growth {
         if copying || durable < *from * Fingerprint::BYTES as u64 {
             return Ok(());
         }
-        let (kind, key, fp, from) = (self.kind, self.key, self.fp, *from);
+        let (kind, key, fp) = (self.kind, self.key, self.fp);
+        let admissions = Admissions {
+            records: *from,
+            ..self.admissions.clone()
+        };
         let disk = Arc::clone(disk);
         let task = tokio::task::spawn_blocking(move || {
-            let capacity = from * GROWTH;
+            let capacity = admissions.records * GROWTH;
             there_is_memory(seen::first_bytes(kind, capacity, fp))?;
             let mut seen = seen::make(kind, key, capacity, fp)?;
-            checkpoint::replay(disk.as_ref(), seen.as_mut(), 0, from)?;
+            checkpoint::replay(disk.as_ref(), seen.as_mut(), 0, true, &admissions)?;
             Ok(seen)
         });
         self.state = State::Building {

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use crate::clock::Time;
 use crate::frontier::{HostId, Place};
+use crate::hash::Fingerprint;
 use crate::ledger::{Entry, Ledger, Refilled, SYNC_EVERY, Tail, WriteError};
 use crate::url::Scheme;
 
@@ -29,6 +30,8 @@ pub(super) enum Order {
         after: Option<Place>,
         robots: Option<Scheme>,
     },
+    /// Look keys up in the table of an exact seen-set.
+    Find { question: u64, keys: Vec<Fingerprint> },
     /// Add to the totals; written with the next batch.
     Note(Box<dyn FnOnce(&mut Tail) + Send>),
     /// Add the run's totals, make everything durable, close the archive and end.
@@ -41,6 +44,8 @@ pub(super) enum Word {
     Durable { fact: u64, tail: Box<Tail> },
     /// The answer to a refill.
     Refilled(Refilled),
+    /// Which of the keys asked for are in the table.
+    Found { question: u64, there: Vec<bool> },
     /// A chunk of the checkpoint is written; its memory comes back.
     ChunkWritten(Vec<u8>),
     /// The checkpoint is published.
@@ -116,6 +121,10 @@ fn serve(ledger: &mut Ledger, order: Order, words: &UnboundedSender<Word>) -> Re
         Order::Refill { host, after, robots } => {
             let refilled = ledger.refill(host, after, robots)?;
             let _ = words.send(Word::Refilled(refilled));
+        }
+        Order::Find { question, keys } => {
+            let there = ledger.has(&keys)?;
+            let _ = words.send(Word::Found { question, there });
         }
         Order::Note(change) => ledger.note(change),
         Order::Close(_) => unreachable!("served by the caller"),

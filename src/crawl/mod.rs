@@ -5,10 +5,12 @@ mod copy;
 mod drive;
 mod end;
 mod filter;
+pub mod forget;
 mod grow;
 mod keep;
 mod restore;
 mod start;
+mod taken;
 mod usage;
 
 use std::path::Path as FilePath;
@@ -202,8 +204,8 @@ pub struct Plan {
     pub links: bool,
     /// Cap on decoded bodies, bytes.
     pub max_decoded: u64,
-    /// Which seen-set.
-    pub seen: Kind,
+    /// Which seen-set; without it a job keeps its own, and a new one has the default.
+    pub seen: Option<Kind>,
     /// Keys it is made for, and its error rate there.
     pub seen_size: (u64, f64),
     /// Time between checkpoints.
@@ -245,25 +247,7 @@ pub async fn run(
     stop: watch::Receiver<Option<i32>>,
 ) -> Result<Outcome, CrawlError> {
     let plan = start::plan(config, seeds, cookies, job)?;
-    let store = Fjall::open(&job.join("state/store")).map_err(|source| {
-        use std::io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
-        // anything else is wrong with the store's own files
-        let damaged = !matches!(
-            source.kind(),
-            StorageFull | QuotaExceeded | ReadOnlyFilesystem | PermissionDenied
-        );
-        if damaged {
-            CrawlError::State(format!(
-                "{}: the store cannot be opened: {source}",
-                job.join("state/store").display()
-            ))
-        } else {
-            CrawlError::Write {
-                what: job.join("state/store").display().to_string(),
-                source,
-            }
-        }
-    })?;
+    let store = open_store(job)?;
     let spool = Spool::open(&job.join(ledger::SPOOL)).map_err(|source| CrawlError::Write {
         what: ledger::SPOOL.to_owned(),
         source,
@@ -306,6 +290,29 @@ pub async fn run(
     Ok(outcome)
 }
 
+/// Opens the store of a job.
+fn open_store(job: &FilePath) -> Result<Fjall, CrawlError> {
+    Fjall::open(&job.join("state/store")).map_err(|source| {
+        use std::io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+        // anything else is wrong with the store's own files
+        let damaged = !matches!(
+            source.kind(),
+            StorageFull | QuotaExceeded | ReadOnlyFilesystem | PermissionDenied
+        );
+        if damaged {
+            CrawlError::State(format!(
+                "{}: the store cannot be opened: {source}",
+                job.join("state/store").display()
+            ))
+        } else {
+            CrawlError::Write {
+                what: job.join("state/store").display().to_string(),
+                source,
+            }
+        }
+    })
+}
+
 /// Memory for sorting the index, bytes.
 const SORT_MEMORY: usize = 32 << 20;
 
@@ -328,7 +335,7 @@ pub async fn crawl<F: Fetcher>(
 ) -> Result<Outcome, CrawlError> {
     let Doors {
         web,
-        store,
+        mut store,
         disk,
         spool,
         place,
@@ -362,13 +369,25 @@ pub async fn crawl<F: Fetcher>(
     }
     let jar = restore::jar(&plan, store.as_ref())?;
     let offered = resumed && found.tail.seeds_offered;
-    let (seeds, counts, numbers) = start::seed_links(&plan, &scope, &job.key, &shard, offered);
+    let kind = shard.seen().account().kind;
+    restore::fill(kind, &found, store.as_mut(), disk.as_ref())?;
+    // what an exact set may know its table decides; what cannot be read now cannot be read two lines below
+    let is_known = |print| {
+        let there = || ledger::has(store.as_ref(), &[print]).is_ok_and(|there| there == [true]);
+        shard.seen().contains(print) && (kind != Kind::Exact || there())
+    };
+    let (seeds, counts, numbers) = start::seed_links(&plan, &scope, &job.key, offered, is_known);
+    let prints: Vec<_> = seeds.iter().map(|link| link.print).collect();
+    let there =
+        ledger::has(store.as_ref(), &prints).map_err(|error| CrawlError::State(format!("state/store: {error}")))?;
+    shard.seen_mut().told(&prints, &there);
     let mut ledger = Box::new(Ledger::open(
         store,
         Arc::clone(&disk),
         plan.archive.clone(),
         &found,
         &job,
+        kind,
     )?);
     ledger.note(|tail| {
         tail.runs += 1;
@@ -412,7 +431,6 @@ pub async fn crawl<F: Fetcher>(
         links: plan.links,
         cookies: plan.keep_cookies,
     };
-    let admitted = before.admitted / crate::hash::Fingerprint::BYTES as u64;
     let parts = Crawl {
         shard,
         web,
@@ -426,7 +444,7 @@ pub async fn crawl<F: Fetcher>(
             time: plan.max_time,
         },
         checkpoint_every: plan.checkpoint_every,
-        growth: grow::Growth::new(plan.seen, job.key, plan.seen_size.1, admitted),
+        growth: grow::Growth::new(kind, job.key, plan.seen_size.1, found.admissions()),
         before,
     };
     let offered = (!seeds.is_empty()).then_some((seeds, counts));

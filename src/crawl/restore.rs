@@ -7,6 +7,7 @@ use crate::cookies::Jar;
 use crate::disk::Disk;
 use crate::hash::HashKey;
 use crate::ledger::{self, Found, JobRow};
+use crate::seen::Kind;
 use crate::shard::Shard;
 use crate::store::Store;
 use crate::url::Identity;
@@ -60,6 +61,17 @@ pub(super) fn check_secrets(plan: &Plan, found: &Found) -> Result<(), CrawlError
     )))
 }
 
+/// The keys of an exact seen-set are in the store; a job whose set was of another kind gets them from its log.
+pub(super) fn fill(kind: Kind, found: &Found, store: &mut dyn Store, disk: &dyn Disk) -> Result<(), CrawlError> {
+    if kind != Kind::Exact || found.kind == Some(Kind::Exact) {
+        return Ok(());
+    }
+    ledger::fill(store, disk, &found.admissions()).map_err(|source| CrawlError::Write {
+        what: "state/store".to_owned(),
+        source,
+    })
+}
+
 /// The shard as the store has it: the filter from its newest checkpoint and the log, the hosts, each held its delay.
 pub(super) fn shard(
     plan: &Plan,
@@ -70,13 +82,13 @@ pub(super) fn shard(
     clock: Clock,
     resumed: bool,
 ) -> Result<Shard, CrawlError> {
-    let admitted = found.tail.admitted / crate::hash::Fingerprint::BYTES as u64;
     let state = |error: std::io::Error| {
         CrawlError::State(format!(
             "state: {error}; nothing was changed; start over beside it with --fresh"
         ))
     };
-    let restored = checkpoint::restore(disk, job.key, job.identity.stamp(), plan.seen, plan.seen_size, admitted);
+    let (kind, size) = (plan.seen.or(found.kind), plan.seen_size);
+    let restored = checkpoint::restore(disk, job.key, job.identity.stamp(), kind, size, &found.admissions());
     let restored = restored.map_err(|error| match error.kind() {
         std::io::ErrorKind::InvalidInput | std::io::ErrorKind::OutOfMemory => CrawlError::Usage(format!(
             "no filter for --capacity {} at --fp-rate {}: {error}",
@@ -88,9 +100,16 @@ pub(super) fn shard(
         tracing::warn!("{note}");
     }
     if resumed {
-        let capacity = restored.seen.account().capacity;
+        let account = restored.seen.account();
+        if let Some(before) = found.kind.filter(|before| *before != account.kind) {
+            tracing::info!(
+                before = before.name(),
+                now = account.kind.name(),
+                "the seen-set is of another kind from now on, made anew from the admission log"
+            );
+        }
         tracing::info!(
-            capacity,
+            capacity = account.capacity,
             "the job's own filter goes on; --capacity and --fp-rate are for new jobs"
         );
     }

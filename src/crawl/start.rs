@@ -14,13 +14,13 @@ use crate::extract::fields::Fields;
 use crate::fetch::body::Spool;
 use crate::fetch::dns::AddressPolicy;
 use crate::fetch::http::{self, HttpSettings};
-use crate::hash::HashKey;
+use crate::hash::{Fingerprint, HashKey};
 use crate::ledger::ArchiveSettings;
 use crate::politeness::Patience;
 use crate::robots;
 use crate::scope::reach::{Reach, Seed};
 use crate::scope::{OutReason, Scope, Sitemaps, Verdict};
-use crate::shard::{self, Link, Shard, seed_number};
+use crate::shard::{self, Link, seed_number};
 use crate::stats::LinkCounts;
 use crate::url::Identity;
 use crate::visit::judge::usual_place;
@@ -178,8 +178,8 @@ pub(super) fn seed_links(
     plan: &Plan,
     scope: &Reach,
     key: &HashKey,
-    shard: &Shard,
     offered_before: bool,
+    is_known: impl Fn(Fingerprint) -> bool,
 ) -> (Vec<Link>, LinkCounts, Vec<(u64, String)>) {
     let mut counts = LinkCounts::default();
     let mut links = Vec::new();
@@ -197,7 +197,7 @@ pub(super) fn seed_links(
             continue;
         }
         numbers.push((print.high, url.href().to_owned()));
-        if offered_before && shard.seen().contains(print) {
+        if offered_before && is_known(print) {
             continue;
         }
         counts.found += 1;
@@ -227,7 +227,7 @@ pub(super) fn seed_links(
     };
     for (url, origin) in plan.seeds.iter().filter_map(usual) {
         let print = key.fingerprint(url.canonical().as_bytes());
-        if !met.insert(print) || offered_before && shard.seen().contains(print) {
+        if !met.insert(print) || offered_before && is_known(print) {
             continue;
         }
         let (verdict, origin) = scope.judge_sitemap(&url, 1, origin);

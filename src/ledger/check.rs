@@ -82,6 +82,8 @@ mod tests {
             secrets: Vec::new(),
             pages: 0,
             links: 0,
+            kind: None,
+            forgotten: Vec::new(),
         }
     }
 

@@ -11,6 +11,10 @@ pub(super) const RULES_KEY: &[u8] = b"rules";
 pub(super) const IMPORTED_KEY: &[u8] = b"cookies.txt";
 /// URLs admitted from sitemaps; a job of before there were any has no such row.
 pub(super) const LISTED_KEY: &[u8] = b"listed";
+/// The kind of the seen-set, by its word; a job of before there were several has no such row.
+pub(super) const KIND_KEY: &[u8] = b"seen-kind";
+/// First record of the admission log → how many records from there on take their key out.
+pub(super) const FORGOTTEN_PREFIX: &[u8] = b"forgotten/";
 pub(super) const SEED_PREFIX: &[u8] = b"seed/";
 pub(super) const WIDEN_PREFIX: &[u8] = b"widen/";
 /// URLs fetched under seeds with rules of their own; older jobs have none.

@@ -12,6 +12,7 @@ mod held;
 mod keys;
 mod row;
 mod rows;
+mod seen;
 
 use std::collections::HashMap;
 use std::io;
@@ -25,20 +26,22 @@ use crate::disk::Disk;
 use crate::frontier::queue::{REFILL_ROWS, Rows};
 use crate::frontier::{HostId, Item, Place};
 use crate::hash::Fingerprint;
+use crate::seen::Kind;
 use crate::shard::{Fact, SeedResult};
 use crate::store::{Batch, Store, Table};
 use crate::url::{Identity, Scheme};
 pub use check::check;
 use held::Held;
 use keys::{
-    ENTRIES_DROPPED_KEY, IMPORTED_KEY, JOB_KEY, LINKS_KEY, LISTED_KEY, ORIGIN_PREFIX, PAGES_KEY, REPEATS_KEY,
-    RULES_KEY, SECRETS_KEY, SEED_PREFIX, SKIPPED_KEY, TAIL_KEY, TEXTS_CUT_KEY, TRAP_COUNTS_KEY, TRAP_PREFIX,
-    WIDEN_PREFIX,
+    ENTRIES_DROPPED_KEY, FORGOTTEN_PREFIX, IMPORTED_KEY, JOB_KEY, KIND_KEY, LINKS_KEY, LISTED_KEY, ORIGIN_PREFIX,
+    PAGES_KEY, REPEATS_KEY, RULES_KEY, SECRETS_KEY, SEED_PREFIX, SKIPPED_KEY, TAIL_KEY, TEXTS_CUT_KEY, TRAP_COUNTS_KEY,
+    TRAP_PREFIX, WIDEN_PREFIX,
 };
-pub use row::{Entry, Found, JobRow, LogEntry, Tail, cookies, hosts, look, robots_txt, traps};
+pub use row::{Admissions, Entry, Found, JobRow, LogEntry, Tail, cookies, hosts, look, robots_txt, traps};
 use row::{decode, encode};
 use rows::RowFile;
 pub use rows::{FRAME_BYTES, Lines, PageRows};
+pub use seen::{fill, has};
 
 /// Time between two syncs, at most, while there is something to sync.
 pub const SYNC_EVERY: Duration = Duration::from_millis(100);
@@ -117,6 +120,8 @@ pub struct Ledger {
     disk: Arc<dyn Disk>,
     archive: Option<ArchiveSettings>,
     identity: Identity,
+    /// The kind of the seen-set; an exact one has its keys in the store.
+    kind: Kind,
     tail: Tail,
     batch: Batch,
     /// Digests in the batch.
@@ -137,7 +142,7 @@ pub struct Ledger {
 
 impl Ledger {
     /// Opens the files of a job and cuts them to what the store covers. `job` is written with the first batch of a new
-    /// job.
+    /// job, the kind of its seen-set with the first batch since it is another.
     ///
     /// # Errors
     /// If a file cannot be opened or cut, or is shorter than the store says: then it was damaged from outside.
@@ -147,6 +152,7 @@ impl Ledger {
         archive: Option<ArchiveSettings>,
         found: &Found,
         job: &JobRow,
+        kind: Kind,
     ) -> Result<Self, WriteError> {
         let tail = found.tail.clone();
         let open = |name: &str, len: u64| {
@@ -168,11 +174,15 @@ impl Ledger {
         if found.job.is_none() {
             job.put(&mut batch);
         }
+        if found.kind != Some(kind) {
+            batch.put(Table::Meta, KIND_KEY, kind.name().as_bytes().to_vec());
+        }
         let mut ledger = Self {
             store,
             disk,
             archive,
             identity: job.identity.clone(),
+            kind,
             tail,
             batch,
             digests: HashMap::new(),
@@ -250,18 +260,6 @@ impl Ledger {
             self.sync()?;
         }
         Ok(())
-    }
-
-    fn admit(&mut self, prints: &[Fingerprint]) -> Result<(), WriteError> {
-        self.prints.clear();
-        for print in prints {
-            self.prints.extend_from_slice(&print.to_bytes());
-        }
-        if self.prints.is_empty() {
-            Ok(())
-        } else {
-            self.admitted.append(&self.prints).naming(ADMITTED)
-        }
     }
 
     /// Adds changed rows of cookies to the batch.
@@ -499,7 +497,15 @@ mod tests {
             key: HashKey([1; 16]),
             identity: Identity::default(),
         };
-        Ledger::open(Box::new(store.clone()), Arc::new(disk.clone()), None, &found, &job).unwrap()
+        Ledger::open(
+            Box::new(store.clone()),
+            Arc::new(disk.clone()),
+            None,
+            &found,
+            &job,
+            Kind::Bloom,
+        )
+        .unwrap()
     }
 
     fn page(ledger: &mut Ledger, number: u64, line: &str) {

@@ -5,14 +5,16 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ENTRIES_DROPPED_KEY, IMPORTED_KEY, JOB_KEY, LINKS_KEY, LISTED_KEY, ORIGIN_PREFIX, PAGES_KEY, PageRows, REPEATS_KEY,
-    RULES_KEY, SECRETS_KEY, SKIPPED_KEY, TAIL_KEY, TEXTS_CUT_KEY, TRAP_COUNTS_KEY, TRAP_PREFIX, WIDEN_PREFIX,
+    ENTRIES_DROPPED_KEY, FORGOTTEN_PREFIX, IMPORTED_KEY, JOB_KEY, KIND_KEY, LINKS_KEY, LISTED_KEY, ORIGIN_PREFIX,
+    PAGES_KEY, PageRows, REPEATS_KEY, RULES_KEY, SECRETS_KEY, SKIPPED_KEY, TAIL_KEY, TEXTS_CUT_KEY, TRAP_COUNTS_KEY,
+    TRAP_PREFIX, WIDEN_PREFIX,
 };
 use crate::archive::warc::Members;
 use crate::clock::Time;
 use crate::cookies::Jar;
 use crate::frontier::HostId;
 use crate::hash::Fingerprint;
+use crate::seen::Kind;
 use crate::shard::{Fact, HostRow};
 use crate::stats::Counters;
 use crate::store::{Batch, Store, Table};
@@ -124,6 +126,46 @@ pub struct Found {
     pub pages: u64,
     /// Covered bytes of [`super::LINKS`].
     pub links: u64,
+    /// The kind of the job's seen-set; a job of before there were several has none.
+    pub kind: Option<Kind>,
+    /// Which records of the admission log take a key out again: where they begin, and how many.
+    pub forgotten: Vec<(u64, u64)>,
+}
+
+impl Found {
+    /// The admission log as the store vouches for it.
+    #[must_use]
+    pub fn admissions(&self) -> Admissions {
+        Admissions {
+            records: self.tail.admitted / Fingerprint::BYTES as u64,
+            forgotten: self.forgotten.clone(),
+        }
+    }
+}
+
+/// The admission log: 16 bytes a record, in order. A record is an admitted URL, or one that was forgotten again.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Admissions {
+    /// Records, of both kinds.
+    pub records: u64,
+    /// Where records begin that take a key out, and how many there are, in order.
+    pub forgotten: Vec<(u64, u64)>,
+}
+
+impl Admissions {
+    /// Does this record take its key out?
+    #[must_use]
+    pub fn takes_out(&self, record: u64) -> bool {
+        let before = self.forgotten.partition_point(|(start, _)| *start <= record);
+        let range = before.checked_sub(1).and_then(|at| self.forgotten.get(at));
+        range.is_some_and(|(start, count)| record - start < *count)
+    }
+
+    /// Does any record from this one on take its key out?
+    #[must_use]
+    pub fn takes_out_from(&self, record: u64) -> bool {
+        self.forgotten.iter().any(|(start, count)| start + count > record)
+    }
 }
 
 /// Reads what the store says of a job, before anything is changed.
@@ -174,6 +216,16 @@ pub fn look(store: &dyn Store) -> io::Result<Found> {
         }
     }
     let imported = read(IMPORTED_KEY)?.map(|bytes| decode(&bytes)).transpose()?;
+    let kind = read(KIND_KEY)?.map(|name| kind_of(&name)).transpose()?;
+    let rows = store.range(Table::Meta, FORGOTTEN_PREFIX, true, FORGOTTEN_PREFIX, usize::MAX)?;
+    let mut forgotten = Vec::with_capacity(rows.len());
+    for (key, count) in rows {
+        let start = key
+            .get(FORGOTTEN_PREFIX.len()..)
+            .and_then(|start| start.try_into().ok());
+        let start = start.ok_or_else(|| invalid("a row of forgotten URLs with another key"))?;
+        forgotten.push((u64::from_be_bytes(start), decode(&count)?));
+    }
     let number = |key| -> io::Result<u64> { read(key)?.map_or(Ok(0), |bytes| decode(&bytes)) };
     let (listed, pages, links) = (number(LISTED_KEY)?, number(PAGES_KEY)?, number(LINKS_KEY)?);
     Ok(Found {
@@ -189,7 +241,21 @@ pub fn look(store: &dyn Store) -> io::Result<Found> {
             .unwrap_or_default(),
         pages,
         links,
+        kind,
+        forgotten,
     })
+}
+
+fn kind_of(name: &[u8]) -> io::Result<Kind> {
+    let known = Kind::ALL.into_iter().find(|kind| kind.name().as_bytes() == name);
+    known.ok_or_else(|| {
+        let name = String::from_utf8_lossy(name);
+        invalid(&format!("a seen-set of kind {name}, which this program does not know"))
+    })
+}
+
+fn invalid(text: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, text)
 }
 
 pub(super) fn decode<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> io::Result<T> {

@@ -186,9 +186,11 @@ fn filter(out: &mut String, outcome: &Outcome) {
         "no key of the sample yet".to_owned()
     } else {
         format!(
-            "{} of {} sampled",
+            "{} of {} sampled (95 %: {} to {})",
             percent(seen.fp_observed),
-            thousands(seen.fp_observed_of)
+            thousands(seen.fp_observed_of),
+            percent(finite(seen.fp_observed_low)),
+            percent(finite(seen.fp_observed_high))
         )
     };
     table(
@@ -215,8 +217,9 @@ fn filter(out: &mut String, outcome: &Outcome) {
             ("observed", observed),
             (
                 "URLs lost to it, estimated",
-                format!("{:.2}", finite(seen.lost_estimate)),
+                format!("{:.2}{}", finite(seen.lost_estimate), super::words::span_of_lost(seen)),
             ),
+            ("found in the table behind it to be new", thousands(seen.saved)),
         ],
     );
 }

@@ -112,11 +112,12 @@ pub fn text(outcome: &Outcome, verdict: &Verdict, job: &Path) -> String {
     line(
         "filter",
         format!(
-            "{} of {} URLs; taken for seen wrongly: {} predicted, about {:.1} URLs lost",
+            "{} of {} URLs; taken for seen wrongly: {} predicted, about {:.1} URLs lost{}",
             thousands(seen.items),
             thousands(seen.capacity),
             percent(seen.fp_predicted),
             super::finite(seen.lost_estimate),
+            super::words::span_of_lost(seen),
         ),
     );
     if counters.archive_files > 0 {

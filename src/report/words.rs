@@ -96,6 +96,15 @@ pub fn per_second(count: u64, time: Duration) -> f64 {
     }
 }
 
+/// The interval of an estimate of lost URLs, once there are any: ` (95 %: 3 to 17)`.
+#[must_use]
+pub fn span_of_lost(seen: &crate::seen::Account) -> String {
+    if seen.lost_high < 1.0 {
+        return String::new();
+    }
+    format!(" (95 %: {:.0} to {:.0})", finite(seen.lost_low), finite(seen.lost_high))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -56,6 +56,12 @@ impl Bloom {
         self.ones += kernel::insert(self.level, self.hashes == 16, self.lines.as_mut_slice(), keys, new);
     }
 
+    /// Reads, changes and writes one word in the line of each key, and nothing else: what the memory can do at best, for a
+    /// benchmark to compare with. The filter is spoilt by it.
+    pub fn bump(&mut self, keys: &[Fingerprint]) {
+        kernel::bump(self.lines.as_mut_slice(), keys);
+    }
+
     /// Asks for a batch: sets `seen[i]` where `keys[i]` is there, and leaves the others as they are.
     pub fn contains_batch(&self, keys: &[Fingerprint], seen: &mut [bool]) {
         kernel::contains(self.level, self.hashes == 16, self.lines.as_slice(), keys, seen);

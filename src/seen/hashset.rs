@@ -93,7 +93,12 @@ impl SeenSet for ExactSet {
             fp_predicted: 0.0,
             fp_observed: 0.0,
             fp_observed_of: items,
+            fp_observed_low: 0.0,
+            fp_observed_high: 0.0,
             lost_estimate: 0.0,
+            lost_low: 0.0,
+            lost_high: 0.0,
+            saved: 0,
             layers: 1,
         }
     }

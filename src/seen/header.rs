@@ -116,6 +116,7 @@ fn layout(kind: Kind) -> u32 {
         Kind::Cuckoo => 6,
         Kind::Quotient => 7,
         Kind::Tags => 8,
+        Kind::Exact => 9,
     }
 }
 

@@ -148,6 +148,22 @@ fn contains_body<const TWO: bool>(lines: &[Line], keys: &[Fingerprint], seen: &m
     }
 }
 
+/// Changes one word in the line of each key, with as many lines on their way as may help.
+#[expect(clippy::indexing_slicing, reason = "place < lines.len()")]
+pub(super) fn bump(lines: &mut [Line], keys: &[Fingerprint]) {
+    const FAR: usize = 128;
+    for key in keys.iter().take(FAR) {
+        prefetch(&lines[place(*key, lines.len())]);
+    }
+    for (i, key) in keys.iter().enumerate() {
+        if let Some(coming) = keys.get(i + FAR) {
+            prefetch(&lines[place(*coming, lines.len())]);
+        }
+        let at = place(*key, lines.len());
+        lines[at][0] = lines[at][0].wrapping_add(key.low);
+    }
+}
+
 /// The key's line: the high bits of `high`, whatever the number of lines.
 #[expect(clippy::inline_always, reason = "part of a hot loop")]
 #[inline(always)]

@@ -9,7 +9,7 @@ use std::io;
 
 use super::lines::{Line, Lines};
 use super::part::{self, Part};
-use super::sample::Observer;
+use super::sample::{self, Observer};
 use super::sizing::{LINE_BITS, LINE_BYTES, MAX_FP, MAX_LINES, MIN_FP, float};
 use super::snapshot::{CHUNK_BYTES, Sample, Shape};
 use super::{Account, Kind, SeenSet};
@@ -131,6 +131,11 @@ impl Layered {
         for layer in &self.layers {
             layer.part.contains_batch(keys, seen);
         }
+    }
+
+    /// Counts one item less, whose bits stay.
+    pub(super) fn uncount(&mut self) {
+        self.items = self.items.saturating_sub(1);
     }
 
     /// Tests and sets in the filters alone, and tells how many keys were taken: fewer if the newest has no room for one.
@@ -306,6 +311,8 @@ impl SeenSet for Layered {
         let sum = |of: fn(&dyn Part) -> u64| self.layers.iter().map(|layer| of(layer.part.as_ref())).sum::<u64>();
         let bits = sum(|part| part.lines().as_slice().len() as u64) * LINE_BITS;
         let (fp_observed, fp_observed_of) = self.observer.observed();
+        let (fp_observed_low, fp_observed_high) = self.observer.interval();
+        let (lost_low, lost_high) = sample::count_interval(self.lost);
         Account {
             kind: self.kind,
             capacity: self.capacity(),
@@ -317,7 +324,12 @@ impl SeenSet for Layered {
             fp_predicted: self.predicted(),
             fp_observed,
             fp_observed_of,
+            fp_observed_low,
+            fp_observed_high,
             lost_estimate: self.lost,
+            lost_low,
+            lost_high,
+            saved: 0,
             layers: u32::try_from(self.layers.len()).unwrap_or(u32::MAX),
         }
     }

@@ -8,6 +8,7 @@ pub mod bloom;
 mod classic;
 mod counting;
 mod cuckoo;
+pub mod exact;
 pub mod hashset;
 mod header;
 mod kernel;
@@ -46,13 +47,26 @@ pub enum Kind {
     Quotient,
     /// A table of 32-bit tags, nearly exact: it can forget.
     Tags,
+    /// A Bloom filter in front of a table on disk: it loses nothing.
+    Exact,
     /// A plain exact set in memory, to compare.
     HashSet,
 }
 
+/// What is known of a key before its owner has looked it up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// Never admitted.
+    New,
+    /// Admitted.
+    Seen,
+    /// The table has to be asked.
+    Ask,
+}
+
 impl Kind {
     /// All kinds, in the order in which they are explained.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Bloom,
         Self::Classic,
         Self::Scalable,
@@ -60,6 +74,7 @@ impl Kind {
         Self::Cuckoo,
         Self::Quotient,
         Self::Tags,
+        Self::Exact,
         Self::HashSet,
     ];
 
@@ -74,6 +89,7 @@ impl Kind {
             Self::Cuckoo => "cuckoo",
             Self::Quotient => "quotient",
             Self::Tags => "tags",
+            Self::Exact => "exact",
             Self::HashSet => "hashset",
         }
     }
@@ -83,7 +99,7 @@ impl Kind {
     pub fn forgets(self) -> bool {
         match self {
             Self::Bloom | Self::Classic | Self::Scalable => false,
-            Self::Counting | Self::Cuckoo | Self::Quotient | Self::Tags | Self::HashSet => true,
+            Self::Counting | Self::Cuckoo | Self::Quotient | Self::Tags | Self::Exact | Self::HashSet => true,
         }
     }
 
@@ -96,7 +112,7 @@ impl Kind {
     /// Is one larger filter made from the admission log after it grew?
     #[must_use]
     pub fn is_rebuilt(self) -> bool {
-        !matches!(self, Self::Scalable | Self::HashSet)
+        !matches!(self, Self::Scalable | Self::Exact | Self::HashSet)
     }
 }
 
@@ -123,8 +139,18 @@ pub struct Account {
     pub fp_observed: f64,
     /// How many new keys the sample holds.
     pub fp_observed_of: u64,
-    /// Estimated number of URLs lost to false positives so far.
+    /// The ends of the interval that holds the true rate in 95 of 100 cases.
+    pub fp_observed_low: f64,
+    /// See `fp_observed_low`.
+    pub fp_observed_high: f64,
+    /// Estimated number of URLs lost to false positives so far, from the fill on the way here.
     pub lost_estimate: f64,
+    /// The ends of the interval that holds the true number in 95 of 100 cases, as the estimate has it.
+    pub lost_low: f64,
+    /// See `lost_low`.
+    pub lost_high: f64,
+    /// URLs that the filter called seen and the table behind it did not know: an exact set loses none of them.
+    pub saved: u64,
     /// Layers in use.
     pub layers: u32,
 }
@@ -134,6 +160,15 @@ pub trait SeenSet: Send {
     /// Tests and sets a batch: `new[i]` tells whether `keys[i]` was not there (a key that stands twice in the batch is
     /// new once). `new` is cleared first.
     fn insert_batch(&mut self, keys: &[Fingerprint], new: &mut Vec<bool>);
+    /// Says of each key what is known without a look into the owner's table; nothing at all if there is no such table. The owner
+    /// looks up what is to be asked, and says what it found with [`SeenSet::told`] right before it inserts.
+    fn ask(&self, _keys: &[Fingerprint], answers: &mut Vec<Answer>) {
+        answers.clear();
+    }
+    /// Which keys of the batches that come next were admitted before the owner asked; it holds until it is told again.
+    fn told(&mut self, _keys: &[Fingerprint], _there: &[bool]) {}
+    /// So many of the keys answered "new" for since this set was made are in the owner's table.
+    fn durable(&mut self, _admitted: u64) {}
     /// Asks without setting.
     fn contains(&self, key: Fingerprint) -> bool;
     /// Takes out a key that was answered "new" for. False if it is not there or the kind cannot ([`Kind::forgets`]). A key
@@ -192,8 +227,15 @@ pub trait SeenSet: Send {
 pub fn make(kind: Kind, key: HashKey, capacity: u64, fp: f64) -> io::Result<Box<dyn SeenSet>> {
     Ok(match kind {
         Kind::HashSet => Box::new(hashset::ExactSet::new(key)),
+        Kind::Exact => Box::new(exact::Exact::new(key, capacity, fp)?),
         kind => Box::new(layers::Layered::new(kind, key, capacity, fp)?),
     })
+}
+
+/// A number well mixed, for keys that are no hashes.
+#[must_use]
+pub fn mixed(number: u64) -> u64 {
+    part::mix(number.wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
 
 /// Bytes that [`make`] takes for the filter; 0 for a set that has no size of its own, or cannot be made.
@@ -213,6 +255,7 @@ pub fn from_shape(shape: &snapshot::Shape) -> io::Result<Box<dyn SeenSet>> {
     shape.check()?;
     Ok(match shape.kind {
         Kind::HashSet => Box::new(hashset::ExactSet::new(shape.key)),
+        Kind::Exact => Box::new(exact::Exact::from_shape(shape)?),
         _ => Box::new(layers::Layered::from_shape(shape)?),
     })
 }

@@ -53,7 +53,7 @@ pub(super) trait Part: Send {
 /// The cache lines that a part of this kind takes for `items` keys at rate `fp`; `None` if that passes [`MAX_LINES`].
 pub(super) fn lines_for(kind: Kind, items: u64, fp: f64) -> Option<u64> {
     let lines = match kind {
-        Kind::Bloom | Kind::Scalable => return sizing::lines_for(items, fp),
+        Kind::Bloom | Kind::Scalable | Kind::Exact => return sizing::lines_for(items, fp),
         Kind::Classic => classic::lines_for(items, fp),
         Kind::Counting => counting::lines_for(items, fp),
         Kind::Tags => tags::lines_for(items),
@@ -74,7 +74,7 @@ pub(super) fn make(kind: Kind, capacity: u64, lines: u64, touch: bool) -> io::Re
         storage.touch();
     }
     Ok(match kind {
-        Kind::Bloom | Kind::Scalable => Box::new(Bloom::on(storage, capacity)),
+        Kind::Bloom | Kind::Scalable | Kind::Exact => Box::new(Bloom::on(storage, capacity)),
         Kind::Classic => Box::new(Classic::on(storage, capacity)),
         Kind::Counting => Box::new(Counting::on(storage, capacity)),
         Kind::Tags => Box::new(Tags::on(storage)),
@@ -88,7 +88,7 @@ pub(super) fn make(kind: Kind, capacity: u64, lines: u64, touch: bool) -> io::Re
 pub(super) fn full(kind: Kind, capacity: u64, lines: u64) -> (u32, f64) {
     let cells = lines * LINE_BITS;
     match kind {
-        Kind::Bloom | Kind::Scalable => {
+        Kind::Bloom | Kind::Scalable | Kind::Exact => {
             let hashes = sizing::hashes(capacity, lines);
             (hashes, sizing::rate(hashes, capacity, lines))
         }

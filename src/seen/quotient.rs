@@ -106,8 +106,11 @@ impl Quotient {
 
     /// The first slot of a cluster that covers `at`: the nearest at or before it whose remainder is at home.
     fn cluster(&self, mut at: usize) -> usize {
-        // a filter is never full, so there is one
-        while self.slot(at) & AWAY != 0 {
+        // a filter is never full, so there is one; a file that says otherwise must not hang us
+        for _ in 0..self.slots {
+            if self.slot(at) & AWAY == 0 {
+                break;
+            }
             at = self.before(at);
         }
         at
@@ -129,9 +132,11 @@ impl Quotient {
     }
 
     fn behind_run(&self, mut at: usize) -> usize {
-        at = self.next(at);
-        while self.slot(at) & MORE != 0 {
+        for _ in 0..self.slots {
             at = self.next(at);
+            if self.slot(at) & MORE == 0 {
+                break;
+            }
         }
         at
     }
@@ -142,16 +147,17 @@ impl Quotient {
             return false;
         }
         let mut at = self.run(home);
-        loop {
+        for _ in 0..self.slots {
             let there = self.slot(at) >> MARK_BITS;
             if there >= remainder {
                 return there == remainder;
             }
             at = self.next(at);
             if self.slot(at) & MORE == 0 {
-                return false;
+                break;
             }
         }
+        false
     }
 
     fn room(&self) -> bool {
@@ -171,7 +177,10 @@ impl Quotient {
         let mut mark = 0;
         if there & HOME != 0 {
             // behind the smaller ones of its run
-            while self.slot(at) >> MARK_BITS < remainder {
+            for _ in 0..self.slots {
+                if self.slot(at) >> MARK_BITS >= remainder {
+                    break;
+                }
                 mark = MORE;
                 at = self.next(at);
                 if self.slot(at) & MORE == 0 {
@@ -193,7 +202,7 @@ impl Quotient {
     /// Puts a slot's remainder, `MORE` and `AWAY` at a place, and moves what stands there and behind it on by one. `HOME`
     /// speaks of the place and stays.
     fn shift_in(&mut self, mut at: usize, mut coming: u64) {
-        loop {
+        for _ in 0..self.slots {
             let there = self.slot(at);
             self.set(at, coming & !HOME | there & HOME);
             if there & MARKS == 0 {
@@ -209,21 +218,24 @@ impl Quotient {
         out.clear();
         let mut home = start;
         let mut at = start;
-        loop {
+        for _ in 0..self.slots {
             let slot = self.slot(at);
             if at != start && slot & MORE == 0 {
                 // the next marked home
-                home = self.next(home);
-                while self.slot(home) & HOME == 0 {
+                for _ in 0..self.slots {
                     home = self.next(home);
+                    if self.slot(home) & HOME != 0 {
+                        break;
+                    }
                 }
             }
             out.push((home, slot >> MARK_BITS));
             at = self.next(at);
             if self.slot(at) & AWAY == 0 {
-                return at;
+                break;
             }
         }
+        at
     }
 
     /// Every home and remainder.

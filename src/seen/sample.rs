@@ -19,6 +19,18 @@ const EXPECTED_KEYS: u64 = 1 << 17;
 /// The share is not halved more often than this.
 const MAX_SHIFT: u32 = 63;
 
+/// 95 of 100 cases lie within so many standard deviations.
+const Z95: f64 = 1.96;
+
+/// The interval of a count of rare events of which `expected` are expected: a Poisson count by its two Wilson-like ends.
+pub(super) fn count_interval(expected: f64) -> (f64, f64) {
+    let half = Z95 * expected.max(0.0).sqrt();
+    if expected <= 0.0 {
+        return (0.0, 0.0);
+    }
+    ((expected - half).max(0.0), expected + half + Z95 * Z95 / 2.0)
+}
+
 /// The sample and what it has seen.
 pub(super) struct Observer {
     shift: u32,
@@ -95,6 +107,22 @@ impl Observer {
         (if asked == 0 { 0.0 } else { float(wrong) / float(asked) }, asked)
     }
 
+    /// The interval of the rate: Wilson's, which holds also where few or no answers were wrong.
+    pub(super) fn interval(&self) -> (f64, f64) {
+        let (wrong, asked) = (self.wrong.len() as u64, self.keys.len() as u64);
+        if asked == 0 {
+            return (0.0, 1.0);
+        }
+        let (n, p) = (float(asked), float(wrong) / float(asked));
+        let z2 = Z95 * Z95;
+        let middle = p + z2 / (2.0 * n);
+        let half = Z95 * (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt();
+        let end = |value: f64| (value / (1.0 + z2 / n)).clamp(0.0, 1.0);
+        // rounding must not make a rate out of nothing
+        let low = if wrong == 0 { 0.0 } else { end(middle - half) };
+        (low, end(middle + half))
+    }
+
     /// Bytes of memory held.
     pub(super) fn memory_bytes(&self) -> u64 {
         (self.keys.allocation_size() + self.wrong.capacity() * size_of::<Fingerprint>()) as u64
@@ -154,6 +182,30 @@ mod tests {
         assert_eq!(Observer::new(1_000_000).shift, 3);
         assert_eq!(Observer::new(1_000_000_000).shift, 13);
         assert_eq!(Observer::new(u64::MAX).shift, 47);
+    }
+
+    #[test]
+    fn the_interval_holds_the_rate() {
+        // 95 of 100 samples of a true rate of 1 %
+        let mut held = 0;
+        for round in 0..200_u64 {
+            let mut observer = Observer::new(1);
+            let all = keys(round << 32..(round << 32) + 2_000);
+            let new: Vec<bool> = all.iter().map(|key| key.low % 100 != 0).collect();
+            observer.observe(&all, &new);
+            let (low, high) = observer.interval();
+            held += u32::from((low..=high).contains(&0.01));
+        }
+        assert!((180..=199).contains(&held), "{held} of 200");
+        assert_eq!(Observer::new(1).interval(), (0.0, 1.0));
+        let mut observer = Observer::new(1);
+        observer.observe(&keys(0..1_000), &[true; 1_000]);
+        let (low, high) = observer.interval();
+        // the rule of three: none in a thousand says less than 3.8 in a thousand
+        assert!(low == 0.0 && (0.003..0.004).contains(&high), "{low} {high}");
+        assert_eq!(count_interval(0.0), (0.0, 0.0));
+        let (low, high) = count_interval(100.0);
+        assert!((80.0..81.0).contains(&low) && (121.0..122.0).contains(&high));
     }
 
     #[test]

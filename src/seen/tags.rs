@@ -58,31 +58,24 @@ fn tags(line: &Line) -> impl Iterator<Item = u32> {
     line.iter().flat_map(|word| [*word as u32, (*word >> 32) as u32])
 }
 
-/// What a look at a line finds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Look {
-    /// The tag is here, at this place.
-    here: Option<usize>,
-    /// The first place that a tag may take.
-    free: Option<usize>,
-    /// There is an empty place: nothing was handed on.
-    ends: bool,
+/// Not zero if one of the two halves of a word is zero; then the lowest bit set tells which.
+#[inline]
+fn zero_half(word: u64) -> u64 {
+    const ONES: u64 = 0x0000_0001_0000_0001;
+    word.wrapping_sub(ONES) & !word & ONES << 31
 }
 
+/// Is a tag in a line? All its words are looked at, without a branch.
 #[inline]
-fn look(line: &Line, tag: u32) -> Look {
-    let (mut same, mut free, mut empty) = (0_u32, 0_u32, 0_u32);
-    for (at, other) in tags(line).enumerate() {
-        same |= u32::from(other == tag) << at;
-        free |= u32::from(other <= LEFT) << at;
-        empty |= u32::from(other == EMPTY) << at;
-    }
-    let first = |bits: u32| (bits != 0).then_some(bits.trailing_zeros() as usize);
-    Look {
-        here: first(same),
-        free: first(free),
-        ends: empty != 0,
-    }
+fn holds(line: &Line, tag: u32) -> bool {
+    let twice = u64::from(tag) << 32 | u64::from(tag);
+    line.iter().fold(0, |any, word| any | zero_half(word ^ twice)) != 0
+}
+
+/// The first place of a line that holds this.
+#[inline]
+fn place_of(line: &Line, tag: u32) -> Option<usize> {
+    tags(line).position(|other| other == tag)
 }
 
 fn put(line: &mut Line, place: usize, tag: u32) -> u32 {
@@ -116,16 +109,34 @@ impl Tags {
         let mut free = None;
         for at in (start..lines.len()).chain(0..start) {
             let Some(line) = lines.get(at) else { break };
-            let found = look(line, tag);
-            if let Some(place) = found.here {
-                return (Some((at, place)), None);
+            if holds(line, tag) {
+                return (place_of(line, tag).map(|place| (at, place)), None);
             }
-            free = free.or(found.free.map(|place| (at, place)));
-            if found.ends {
+            if self.left > 0 && free.is_none() {
+                free = place_of(line, LEFT).map(|place| (at, place));
+            }
+            if holds(line, EMPTY) {
+                // nothing was handed on
+                free = free.or_else(|| place_of(line, EMPTY).map(|place| (at, place)));
                 break;
             }
         }
         (None, free)
+    }
+
+    fn has(&self, key: Fingerprint) -> bool {
+        let lines = self.lines.as_slice();
+        let (start, tag) = (self.first(key), tag(key));
+        for at in (start..lines.len()).chain(0..start) {
+            let Some(line) = lines.get(at) else { break };
+            if holds(line, tag) {
+                return true;
+            }
+            if holds(line, EMPTY) {
+                break;
+            }
+        }
+        false
     }
 
     fn room(&self) -> bool {
@@ -170,7 +181,7 @@ impl Part for Tags {
         }
         for (at, (key, seen)) in keys.iter().zip(seen).enumerate() {
             self.fetch(keys.get(at + AHEAD));
-            *seen |= self.find(*key).0.is_some();
+            *seen |= self.has(*key);
         }
     }
 

@@ -8,6 +8,17 @@ use super::testing::keys;
 use super::*;
 
 const KEY: HashKey = HashKey([9; 16]);
+/// All that need nobody to look things up for them ([`super::exact`] has its own model).
+const KINDS: [Kind; 8] = [
+    Kind::Bloom,
+    Kind::Classic,
+    Kind::Scalable,
+    Kind::Counting,
+    Kind::Cuckoo,
+    Kind::Quotient,
+    Kind::Tags,
+    Kind::HashSet,
+];
 
 fn of(kind: Kind, capacity: u64, fp: f64) -> Box<dyn SeenSet> {
     make(kind, KEY, capacity, fp).unwrap()
@@ -49,7 +60,7 @@ fn contents(set: &dyn SeenSet) -> Vec<u8> {
 }
 
 fn any_kind() -> impl Strategy<Value = Kind> {
-    prop::sample::select(&Kind::ALL[..])
+    prop::sample::select(&KINDS[..])
 }
 
 #[derive(Debug, Clone)]
@@ -215,7 +226,7 @@ fn the_rate_is_told(kind: Kind, fp: f64) {
 
 #[test]
 fn every_kind_keeps_the_rate_it_tells() {
-    for kind in Kind::ALL {
+    for kind in KINDS {
         the_rate_is_told(kind, 0.01);
     }
 }
@@ -242,7 +253,7 @@ fn the_bits_a_key_are_what_the_table_says() {
 
 #[test]
 fn an_empty_batch_and_a_batch_of_one_key_many_times() {
-    for kind in Kind::ALL {
+    for kind in KINDS {
         let mut set = of(kind, 1, 0.01);
         assert!(insert(set.as_mut(), &[]).is_empty());
         let same = [keys(7..8), keys(7..8), keys(7..8)].concat();
@@ -254,7 +265,7 @@ fn an_empty_batch_and_a_batch_of_one_key_many_times() {
 
 #[test]
 fn a_size_that_cannot_be_is_refused_with_the_numbers() {
-    for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::HashSet) {
+    for kind in KINDS.into_iter().filter(|kind| *kind != Kind::HashSet) {
         let text = make(kind, KEY, u64::MAX, 0.001).err().unwrap().to_string();
         assert!(
             text.contains(&u64::MAX.to_string()) && text.contains("256 GiB"),
@@ -267,7 +278,7 @@ fn a_size_that_cannot_be_is_refused_with_the_numbers() {
 
 #[test]
 fn every_kind_grows_to_its_bound_and_goes_on() {
-    for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::HashSet) {
+    for kind in KINDS.into_iter().filter(|kind| *kind != Kind::HashSet) {
         let mut set = of(kind, 1, 0.01);
         let next = set.next_layer_bytes();
         assert!(next >= 64);
@@ -288,7 +299,7 @@ fn every_kind_grows_to_its_bound_and_goes_on() {
 
 #[test]
 fn a_removed_key_is_new_again_and_the_others_stay() {
-    for kind in Kind::ALL.into_iter().filter(|kind| kind.forgets()) {
+    for kind in KINDS.into_iter().filter(|kind| kind.forgets()) {
         let mut set = of(kind, 5_000, 1e-5);
         let all = keys(0..20_000);
         insert(set.as_mut(), &all);
@@ -304,7 +315,7 @@ fn a_removed_key_is_new_again_and_the_others_stay() {
         // what came again is observed as new, not as lost
         assert!(set.account().fp_observed < 0.001, "{kind:?}");
     }
-    for kind in Kind::ALL.into_iter().filter(|kind| !kind.forgets()) {
+    for kind in KINDS.into_iter().filter(|kind| !kind.forgets()) {
         let mut set = of(kind, 5_000, 1e-5);
         insert(set.as_mut(), &keys(0..10));
         assert!(!set.remove(keys(3..4)[0]));
@@ -314,7 +325,7 @@ fn a_removed_key_is_new_again_and_the_others_stay() {
 
 #[test]
 fn a_copy_of_a_kind_that_moves_its_keys_is_of_one_moment() {
-    for kind in Kind::ALL {
+    for kind in KINDS {
         let mut set = of(kind, 1_000_000, 0.001);
         let all = keys(0..20_000);
         insert(set.as_mut(), &all[..10_000]);
@@ -357,7 +368,7 @@ fn two_shapes_are_not_merged() {
 
 #[test]
 fn any_chunk_can_be_told_damaged() {
-    for kind in Kind::ALL {
+    for kind in KINDS {
         let mut set = of(kind, 1_000, 0.01);
         insert(set.as_mut(), &keys(0..900));
         let mut file = file_of(set.as_mut());

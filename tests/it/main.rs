@@ -38,6 +38,7 @@ mod lists; // seeds that come from the Web
 mod old_jobs; // job folders of earlier versions
 mod proxies; // ways through a proxy
 mod seed_rules; // options of single seeds, and of single hosts
+mod seen; // what URLs are remembered by, and forgotten again
 mod redirects; // where a redirect leads, and why not
 mod sitemap; // sitemaps and feeds: found, read, bounded
 mod virtual_time; // whole crawls in virtual time, killed thousands of times

@@ -539,7 +539,7 @@ fn plan(dice: &mut Dice, seeds: &[&str]) -> Plan {
         fields: None,
         links: false,
         max_decoded: 1 << 20,
-        seen: Kind::Bloom,
+        seen: Some(Kind::Bloom),
         // so small that it grows on the way
         seen_size: (10 + dice.below(60), 1e-6),
         checkpoint_every: Duration::from_millis(200 + dice.below(2_000)),
@@ -785,11 +785,11 @@ fn play(schedule: u64) -> usize {
         let mut plan = plan(&mut dice.clone(), &["http://h0.test/p0"]);
         (plan.concurrency, plan.seen_size, plan.checkpoint_every) = (concurrency, seen_size, every);
         // every other schedule the default, the others each kind in turn
-        plan.seen = if schedule.is_multiple_of(2) {
+        plan.seen = Some(if schedule.is_multiple_of(2) {
             Kind::Bloom
         } else {
             in_turn(schedule / 2)
-        };
+        });
         plan.shard.per_host = per_host;
         if writes_rows {
             plan.fields = Some(Fields::compile(&[Builtin::Title], &[]).unwrap());

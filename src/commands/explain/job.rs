@@ -13,6 +13,7 @@ use crate::frontier::{HostId, Item, Place};
 use crate::hash::Fingerprint;
 use crate::ledger::{self, Found};
 use crate::robots::Robots;
+use crate::seen::Kind;
 use crate::shard::{HostRow, StoredAccess};
 use crate::store::{Fjall, Store, Table};
 use crate::url::{CrawlUrl, Identity, Scheme, surt};
@@ -166,24 +167,26 @@ fn seen(dir: &Path, found: &Found, print: Fingerprint, answer: &mut Answer) -> i
         File::open(dir.join(ledger::ADMITTED))?.take(found.tail.admitted),
     );
     let mut bytes = [0; Fingerprint::BYTES];
-    let (mut number, mut at) = (0_u64, None);
+    let admissions = found.admissions();
+    let (mut number, mut at, mut forgotten) = (0_u64, None, false);
     while log.read_exact(&mut bytes).is_ok() {
-        number += 1;
         if Fingerprint::from_bytes(bytes) == print {
-            at = Some(number);
-            break;
+            forgotten = admissions.takes_out(number);
+            at = (!forgotten).then_some(number + 1);
         }
+        number += 1;
     }
     let job = found.job.as_ref();
     let folder = Folder::new(dir.to_path_buf());
     let admitted = found.tail.admitted / Fingerprint::BYTES as u64;
     let (text, filter) = match (at, job) {
         (Some(number), _) => (format!("yes: admitted as number {number} of {admitted}"), Some(true)),
+        (None, _) if forgotten => ("forgotten: it was admitted and taken out again".to_owned(), Some(false)),
         (None, Some(job)) => {
-            let kind = crate::seen::Kind::Bloom;
             let size = (admitted.max(1), 0.01);
-            match checkpoint::restore(&folder, job.key, job.identity.version, kind, size, admitted) {
-                Ok(restored) if restored.seen.contains(print) => (
+            let exact = found.kind == Some(Kind::Exact);
+            match checkpoint::restore(&folder, job.key, job.identity.stamp(), found.kind, size, &admissions) {
+                Ok(restored) if restored.seen.contains(print) && !exact => (
                     "taken for seen though it never was: a false positive of the filter".to_owned(),
                     Some(true),
                 ),

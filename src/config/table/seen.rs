@@ -10,9 +10,9 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "seen",
         shape: Shape::Text,
         name: "KIND",
-        help: "What remembers URLs: bloom, classic, scalable, counting, cuckoo, quotient, tags, hashset",
-        read: |c, v| put(&mut c.seen, word(one(v))),
-        show: |c| vec![show_word(c.seen)],
+        help: "What remembers URLs: bloom, classic, scalable, counting, cuckoo, quotient, tags, exact, hashset",
+        read: |c, v| put(&mut c.seen, word(one(v)).map(Some)),
+        show: |c| vec![show_word(c.seen.unwrap_or_default())],
         ..BLANK
     },
     Setting {
