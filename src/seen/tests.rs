@@ -378,6 +378,29 @@ fn any_chunk_can_be_told_damaged() {
     }
 }
 
+/// `tests/data/filters` holds a file of each kind as this version writes it: 60 keys in a set that was made for 25.
+#[test]
+fn files_of_format_1_are_read_and_written_as_they_were() {
+    for kind in Kind::ALL {
+        let name = format!("tests/data/filters/format-1-{}.snap", kind.name());
+        let file = std::fs::read(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(&name)).expect(&name);
+        let (mut set, restored) = restore(file.as_slice(), Some(&KEY)).expect(&name);
+        assert!(restored.damaged.is_empty(), "{name}");
+        assert_eq!((set.account().kind, restored.identity), (kind, 1));
+        assert!(keys(0..60).iter().all(|key| set.contains(*key)), "{name}");
+        assert!((59..=60).contains(&set.account().items), "{name}");
+        if !matches!(kind, Kind::Exact | Kind::HashSet) {
+            assert!(set.account().layers > 1, "{name}");
+        }
+        // the order of the sample's keys is nobody's concern
+        let again = file_of(set.as_mut());
+        let chunks = file.len() - 64 - set.sample().keys.len() * Fingerprint::BYTES;
+        let chunks = chunks - set.sample().wrong.len() * Fingerprint::BYTES;
+        assert!(again[..chunks] == file[..chunks], "{name}");
+        assert_eq!(again.len(), file.len(), "{name}");
+    }
+}
+
 #[test]
 fn the_words_are_those_of_the_settings() {
     for kind in Kind::ALL {
