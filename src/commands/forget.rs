@@ -45,12 +45,9 @@ fn kind(text: &str) -> Result<Kind, String> {
 /// A day or a time, as the beginning of a time in crawl.log.
 fn date(text: &str) -> Result<String, String> {
     let expected = || "expected a day such as 2026-01-31, or a time such as 2026-01-31T12:00:00Z".to_owned();
-    if let Ok(day) = text.parse::<jiff::civil::Date>() {
-        return if text.len() == "2026-01-31".len() {
-            Ok(day.to_string())
-        } else {
-            Err(expected())
-        };
+    if text.len() == "2026-01-31".len() {
+        let day: jiff::civil::Date = text.parse().map_err(|_| expected())?;
+        return Ok(day.to_string());
     }
     let time: jiff::Timestamp = text.parse().map_err(|_| expected())?;
     Ok(time.strftime("%Y-%m-%dT%H:%M:%S").to_string())

@@ -10,9 +10,10 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "seen",
         shape: Shape::Text,
         name: "KIND",
-        help: "What remembers URLs: bloom, classic, scalable, counting, cuckoo, quotient, tags, exact, hashset",
+        help: "What remembers URLs: bloom, classic, scalable, counting, cuckoo, quotient, tags, exact, hashset; if not given, what the job has, else bloom",
+        example: &["bloom"],
         read: |c, v| put(&mut c.seen, word(one(v)).map(Some)),
-        show: |c| vec![show_word(c.seen.unwrap_or_default())],
+        show: |c| c.seen.map(show_word).into_iter().collect(),
         ..BLANK
     },
     Setting {
