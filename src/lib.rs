@@ -21,6 +21,7 @@ pub mod url;
 pub mod scope;
 pub mod traps;
 pub mod seen;
+pub mod survey;
 pub mod frontier;
 pub mod politeness;
 pub mod robots;

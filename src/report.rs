@@ -17,6 +17,7 @@ use crate::crawl::{End, Outcome};
 use crate::disk::{Folder, publish};
 use crate::seen::Account;
 use crate::stats::{ByteCounts, LinkCounts, RecordCounts, UrlCounts};
+use crate::survey::Summary;
 
 /// Version of report.json.
 pub const SCHEMA: u32 = 1;
@@ -119,6 +120,8 @@ struct Report<'a> {
     wall_s: f64,
     runs: u64,
     links: LinkCounts,
+    /// Links that a blocklist names, among those out of scope.
+    blocked: u64,
     urls: UrlCounts,
     balanced: bool,
     status: &'a BTreeMap<u16, u64>,
@@ -127,6 +130,8 @@ struct Report<'a> {
     traps: &'a BTreeMap<String, u64>,
     skipped: &'a BTreeMap<String, u64>,
     hosts: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    met: &'a Option<Summary>,
     bytes: ByteCounts,
     seen: Account,
     politeness: Politeness,
@@ -167,6 +172,7 @@ impl<'a> Report<'a> {
             wall_s: seconds(outcome.last.wall),
             runs: outcome.runs,
             links: counters.links,
+            blocked: counters.blocked,
             urls: counters.urls,
             balanced: counters.balanced(),
             status: &counters.status,
@@ -175,6 +181,7 @@ impl<'a> Report<'a> {
             traps: &counters.traps,
             skipped: &counters.skipped,
             hosts: counters.hosts,
+            met: &outcome.survey,
             bytes: counters.bytes,
             seen: clean(outcome.last.seen),
             politeness: Politeness {
@@ -263,6 +270,7 @@ pub(crate) mod tests {
     use crate::crawl::{SeedOutcome, Snapshot};
     use crate::seen::Kind;
     use crate::stats::Counters;
+    use crate::survey::Top;
 
     /// An outcome with every account in use; also for the tests of the other views.
     pub(crate) fn outcome() -> Outcome {
@@ -298,6 +306,7 @@ pub(crate) mod tests {
             mime: BTreeMap::from([("text/html".to_owned(), 30), ("image/png".to_owned(), 10)]),
             failures: BTreeMap::from([("dns".to_owned(), 1), ("timeout".to_owned(), 2)]),
             traps: BTreeMap::from([("calendar".to_owned(), 3)]),
+            blocked: 5,
             hosts: 4,
             archive_files: 1,
             min_gap_us: Some(1_000_250),
@@ -343,6 +352,22 @@ pub(crate) mod tests {
             checkpoint_pause_max: Duration::from_micros(1_250),
             cpu_s: 0.123_456,
             peak_rss: 50 << 20,
+            survey: Some(Summary {
+                links: 90,
+                hosts: 5,
+                contents: 38,
+                error: 0.008,
+                most_linked_hosts: Top {
+                    top: vec![("a.test".to_owned(), 60), ("<b>.test".to_owned(), 30)],
+                    of: 90,
+                    over_at_most: 1,
+                },
+                most_common_shapes: Top {
+                    top: vec![("a.test/0".to_owned(), 50)],
+                    of: 50,
+                    over_at_most: 1,
+                },
+            }),
             seeds: vec![SeedOutcome {
                 url: "http://a.test/".to_owned(),
                 result: Ok(200),
@@ -371,6 +396,7 @@ pub(crate) mod tests {
             "seen": 26,
             "admitted": 50
           },
+          "blocked": 5,
           "urls": {
             "admitted": 50,
             "fetched": 40,
@@ -396,6 +422,36 @@ pub(crate) mod tests {
           },
           "skipped": {},
           "hosts": 4,
+          "met": {
+            "links": 90,
+            "hosts": 5,
+            "contents": 38,
+            "error": 0.008,
+            "most_linked_hosts": {
+              "top": [
+                [
+                  "a.test",
+                  60
+                ],
+                [
+                  "<b>.test",
+                  30
+                ]
+              ],
+              "of": 90,
+              "over_at_most": 1
+            },
+            "most_common_shapes": {
+              "top": [
+                [
+                  "a.test/0",
+                  50
+                ]
+              ],
+              "of": 50,
+              "over_at_most": 1
+            }
+          },
           "bytes": {
             "received": 1500000,
             "decoded": 4000000,

@@ -1,16 +1,19 @@
 //! Which addresses belong to the crawl. Pure: the same address, the same answer.
 //!
-//! The order of the rules: an address that `--exclude` matches is out, whatever else holds. Then the seeds' hosts,
-//! domains or prefixes decide, then `--include`, then the depth. Patterns judge every address but one: a seed is
-//! always in, for whoever names an address wants it.
+//! The order of the rules: an address that `--blocklist` names is out, whatever else holds, a seed too. So is one that
+//! `--exclude` matches. Then the seeds' hosts, domains or prefixes decide, then `--include`, then the depth. Patterns
+//! judge every address but one: a seed is always in, for whoever names an address wants it.
 
+pub mod blocklist;
 pub mod reach;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::url::{CrawlUrl, surt::plain};
+use blocklist::Blocklist;
 
 /// How far the crawl reaches from its seeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -48,6 +51,8 @@ pub enum OutReason {
     Pattern,
     /// Deeper than `--max-depth`.
     Depth,
+    /// A line of `--blocklist` names it.
+    Blocklist,
 }
 
 /// The answer for one address.
@@ -76,6 +81,7 @@ pub struct Scope {
     include: Option<regex::RegexSet>,
     exclude: Option<regex::RegexSet>,
     max_depth: Option<u16>,
+    blocklist: Option<Arc<Blocklist>>,
 }
 
 impl Scope {
@@ -100,6 +106,7 @@ impl Scope {
             include: compiled(include)?,
             exclude: compiled(exclude)?,
             max_depth,
+            blocklist: None,
         })
     }
 
@@ -108,6 +115,19 @@ impl Scope {
     pub fn with_surts(mut self, prefixes: &[String]) -> Self {
         self.surts = prefixes.iter().filter_map(|text| surt_prefix(text).ok()).collect();
         self
+    }
+
+    /// Leaves what the list names: [`reach::Reach`] asks it first, for the rules of all seeds.
+    #[must_use]
+    pub fn with_blocklist(mut self, list: Option<Arc<Blocklist>>) -> Self {
+        self.blocklist = list;
+        self
+    }
+
+    /// The list, if there is one.
+    #[must_use]
+    pub fn blocklist(&self) -> Option<Arc<Blocklist>> {
+        self.blocklist.clone()
     }
 
     /// Lets links lead so many hops out of the scope.
@@ -134,7 +154,9 @@ impl Scope {
         };
         let depth = rules.depth.or(self.max_depth);
         let scope = Self::new(rules.scope.unwrap_or(self.kind), &include, &exclude, depth)?;
-        Ok(scope.with_offsite_hops(rules.offsite_hops.unwrap_or(self.offsite_hops)))
+        Ok(scope
+            .with_offsite_hops(rules.offsite_hops.unwrap_or(self.offsite_hops))
+            .with_blocklist(self.blocklist.clone()))
     }
 
     /// Widens the scope to a seed (or to where a seed redirected).
@@ -269,6 +291,10 @@ impl Scope {
                 )
             }
             Verdict::Out(OutReason::Depth) => "deeper than --max-depth".to_owned(),
+            Verdict::Out(OutReason::Blocklist) => {
+                let line = self.blocklist.as_ref().and_then(|list| list.blocks(url));
+                format!("--blocklist {}", line.unwrap_or_default())
+            }
         }
     }
 
@@ -279,6 +305,10 @@ impl Scope {
         }
         let key = plain::key(url.standard(), plain::Form::WithoutScheme).to_ascii_lowercase();
         self.surts.iter().find(|prefix| key.starts_with(prefix.as_str()))
+    }
+
+    fn is_blocked(&self, url: &CrawlUrl) -> bool {
+        self.blocklist.as_ref().is_some_and(|list| list.blocks(url).is_some())
     }
 
     fn is_covered(&self, url: &CrawlUrl) -> bool {

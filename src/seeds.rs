@@ -252,14 +252,18 @@ impl fmt::Display for Place<'_> {
     }
 }
 
-enum Line {
+/// What [`next_line`] read.
+pub(crate) enum Line {
+    /// A line, also an empty one.
     Whole,
+    /// One of more than [`MAX_LINE_BYTES`].
     TooLong,
+    /// There is none.
     End,
 }
 
 /// Reads the next line into `line`, without its end. Of a line that is too long nothing is kept.
-fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Line> {
+pub(crate) fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Line> {
     line.clear();
     // one more for the line end, one more to see that it is too long
     let limit = MAX_LINE_BYTES as u64 + 2;

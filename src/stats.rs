@@ -81,6 +81,9 @@ pub struct Counters {
     /// As [`Left::entries`]. In a row of its own.
     #[serde(skip)]
     pub entries_dropped: u64,
+    /// Links that a blocklist names, among those out of scope. Kept in a row of its own.
+    #[serde(skip)]
+    pub blocked: u64,
     /// What each rule against traps dropped. Kept in a row of its own.
     #[serde(skip)]
     pub traps: BTreeMap<String, u64>,
@@ -127,6 +130,7 @@ impl Counters {
         self.links_dropped += delta.left.links;
         self.entries_dropped += delta.left.entries;
         self.texts_cut += delta.left.texts;
+        self.blocked += delta.blocked;
         self.bytes.received += delta.received;
         self.bytes.decoded += delta.decoded;
         self.politeness_violations += delta.violations;
@@ -176,6 +180,8 @@ pub struct Delta {
     pub retired: bool,
     /// What bounds kept out.
     pub left: Left,
+    /// Links that a blocklist names, among those out of scope.
+    pub blocked: u64,
     /// Why the body was left out, if so.
     pub skipped: Option<&'static str>,
     /// Requests sent twice at once.

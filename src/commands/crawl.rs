@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -12,12 +13,14 @@ use tokio::sync::watch;
 
 use super::{USAGE, descriptors, lists, log};
 use crate::config::seed::with_rules;
+use crate::config::value::thousands;
 use crate::config::{Config, Loaded, sample};
 use crate::cookies::txt::{self, Imported};
 use crate::crawl::{self, CrawlError, End, Outcome, Snapshot};
 use crate::job::{self, Job, JobError};
 use crate::progress::Screen;
 use crate::report::{self, Verdict, signal_exit, signal_name, summary};
+use crate::scope::blocklist::Blocklist;
 use crate::scope::reach::Seed;
 use crate::seeds;
 use crate::url::Identity;
@@ -102,7 +105,18 @@ fn run_job(mut loaded: Loaded, mut warnings: Vec<String>, screen: &Screen) -> Re
     })?;
     let cookies = loaded.config.cookies.as_deref().map(read_cookies).transpose();
     let cookies = cookies.map_err(|text| Failure { text, exit: USAGE })?;
+    let blocklist = read_blocklist(&loaded.config.blocklist).map_err(|text| Failure { text, exit: USAGE })?;
     warnings.extend(bad_lines);
+    let (blocklist, compiled) = blocklist.map_or((None, None), |read| {
+        warnings.extend(read.warnings);
+        (Some(read.list), Some(read.compiled))
+    });
+    if let Some(list) = &blocklist
+        && seeds.iter().all(|seed| list.blocks(&seed.url).is_some())
+    {
+        let text = "every seed is named by --blocklist; take it off the list, or name another seed".to_owned();
+        return Err(Failure { text, exit: USAGE });
+    }
     warnings.extend(descriptors::fit(&mut loaded.config.concurrency));
 
     let job = job::open(&loaded.config.job, loaded.config.fresh)?;
@@ -123,12 +137,16 @@ fn run_job(mut loaded: Loaded, mut warnings: Vec<String>, screen: &Screen) -> Re
     for warning in warnings {
         tracing::warn!("{warning}");
     }
+    if let Some(compiled) = compiled {
+        tracing::info!("{compiled}");
+    }
     screen.say(&beginning(&job, seeds.len()));
 
     runtime.block_on(lists.leave_alone(&config));
     let quiet = config.quiet;
     // the loop is a task like the visits, so that what they have for each other crosses no further thread
-    let crawl = runtime.spawn(watched(config, seeds, cookies, job.dir.clone(), screen.clone()));
+    let given = (cookies, blocklist);
+    let crawl = runtime.spawn(watched(config, seeds, given, job.dir.clone(), screen.clone()));
     let ended = runtime.block_on(crawl);
     let (ended, last) = ended.unwrap_or_else(|lost| std::panic::resume_unwind(lost.into_panic()))?;
     runtime.shutdown_timeout(LAST_WAIT);
@@ -166,6 +184,37 @@ fn read_cookies(path: &Path) -> Result<Imported, String> {
     txt::parse(&text).map_err(|wrong| format!("{name}:{wrong}"))
 }
 
+/// The blocklists, read.
+pub(super) struct ReadList {
+    pub(super) list: Arc<Blocklist>,
+    warnings: Vec<String>,
+    /// What it took, for the log.
+    compiled: String,
+}
+
+/// Reads and compiles the blocklists, if there are any.
+pub(super) fn read_blocklist(files: &[PathBuf]) -> Result<Option<ReadList>, String> {
+    if files.is_empty() {
+        return Ok(None);
+    }
+    let began = Instant::now();
+    let (list, warnings) = Blocklist::read(files).map_err(|error| error.to_string())?;
+    let counts = list.counts();
+    let compiled = format!(
+        "blocklist: {} hosts and prefixes of {} lines, {} lines that cannot be used; {} KiB, compiled in {} ms",
+        thousands(counts.entries),
+        thousands(counts.lines),
+        thousands(counts.bad),
+        thousands(list.memory_bytes() >> 10),
+        began.elapsed().as_millis(),
+    );
+    Ok(Some(ReadList {
+        list: Arc::new(list),
+        warnings,
+        compiled,
+    }))
+}
+
 fn beginning(job: &Job, seeds: usize) -> String {
     let noun = if seeds == 1 { "seed" } else { "seeds" };
     let dir = job.dir.display();
@@ -180,7 +229,7 @@ fn beginning(job: &Job, seeds: usize) -> String {
 async fn watched(
     config: Config,
     seeds: Vec<Seed>,
-    cookies: Option<Imported>,
+    (cookies, blocklist): (Option<Imported>, Option<Arc<Blocklist>>),
     job: PathBuf,
     screen: Screen,
 ) -> Result<(Result<Outcome, CrawlError>, Option<Snapshot>), Failure> {
@@ -195,7 +244,7 @@ async fn watched(
     let (view, shown) = watch::channel(None);
     let last = shown.clone();
     let progress = tokio::spawn(screen.show(shown));
-    let ended = Box::pin(crawl::run(&config, &seeds, cookies, &job, view, stopped)).await;
+    let ended = Box::pin(crawl::run(&config, &seeds, cookies, blocklist, &job, view, stopped)).await;
     // both end by themselves: the crawl has dropped the sender of its view
     let _ = progress.await;
     signals.abort();
@@ -260,6 +309,7 @@ fn write_early_report(job: &Path, last: Option<Snapshot>, failure: &Failure) {
         cpu_s: 0.0,
         peak_rss: 0,
         seeds: Vec::new(),
+        survey: None,
     };
     let verdict = Verdict::error(failure.text.clone(), failure.exit);
     if let Err(error) = report::write(job, &outcome, &verdict) {

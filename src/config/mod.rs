@@ -56,6 +56,8 @@ pub struct Config {
     pub include: Vec<String>,
     /// No address that matches one of these.
     pub exclude: Vec<String>,
+    /// Lists of hosts and URL prefixes that are never asked.
+    pub blocklist: Vec<PathBuf>,
     /// What counts as one page, besides the default rules.
     pub rules: crate::url::Rules,
     /// Navigation hops from a seed.
@@ -183,6 +185,7 @@ impl Default for Config {
             offsite_hops: 0,
             include: Vec::new(),
             exclude: Vec::new(),
+            blocklist: Vec::new(),
             rules: crate::url::Rules::default(),
             max_depth: None,
             max_pages: None,

@@ -17,6 +17,7 @@ use super::copy::{Piece, copy};
 use super::filter::Copying;
 use super::grow::Growth;
 use super::keep::{Order, Word, Written, keep};
+use super::start::Offer;
 use super::taken::Asking;
 use super::{CrawlError, End, Snapshot};
 use crate::clock::Time;
@@ -24,8 +25,7 @@ use crate::disk::Disk;
 use crate::fetch::Fetcher;
 use crate::hash::Fingerprint;
 use crate::ledger::{Entry, Ledger, PageRows, Tail, WriteError};
-use crate::shard::{Fact, Link, Next, Settlement, Shard};
-use crate::stats::LinkCounts;
+use crate::shard::{Fact, Next, Settlement, Shard};
 use crate::visit::{self, Visited, log};
 
 /// Time between two snapshots for the watchers.
@@ -143,7 +143,7 @@ pub(super) async fn drive<F: Fetcher>(
     crawl: Crawl<F>,
     ledger: Box<Ledger>,
     place: Place,
-    seeds: Option<(Vec<Link>, LinkCounts)>,
+    seeds: Option<Offer>,
     view: &watch::Sender<Option<Snapshot>>,
     mut stop: watch::Receiver<Option<i32>>,
 ) -> Result<Ended, CrawlError> {
@@ -176,8 +176,8 @@ pub(super) async fn drive<F: Fetcher>(
         starved: false,
         crawl,
     };
-    if let Some((links, counts)) = seeds {
-        this.offer(links, counts);
+    if let Some(seeds) = seeds {
+        this.offer(seeds);
     }
     let ended = match this.run(&mut heard, &mut stop).await {
         Ok(end) => this.close(end, &mut heard).await,
@@ -214,9 +214,10 @@ fn spawn_writer(place: Place, name: &str, task: impl Future<Output = ()> + Send 
 }
 
 impl<F: Fetcher> Loop<'_, F> {
-    fn offer(&mut self, links: Vec<Link>, counts: LinkCounts) {
+    fn offer(&mut self, seeds: Offer) {
         let now = self.crawl.clock.now();
-        let fact = self.crawl.shard.offer_seeds(links, counts, now);
+        let mut fact = self.crawl.shard.offer_seeds(seeds.links, seeds.counts, now);
+        fact.delta.blocked = seeds.blocked;
         let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
             unreachable!("nothing runs yet")
         };

@@ -110,7 +110,7 @@ pub fn forget(job: &Job, request: &Request) -> Result<Forgotten, CrawlError> {
     let Some(row) = found.job.clone() else {
         return Err(CrawlError::Usage(format!("{}: the job has not begun", dir.display())));
     };
-    let mut plan = start::plan(&Config::default(), &[], None, dir)?;
+    let mut plan = start::plan(&Config::default(), &[], None, None, dir)?;
     plan.seen = request.kind.or(found.kind);
     let now = wall_clock();
     let clock = Clock {

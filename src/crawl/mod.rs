@@ -30,11 +30,13 @@ use crate::fetch::body::Spool;
 use crate::fetch::http::HttpFetcher;
 use crate::ledger::{self, ArchiveSettings, Ledger, Tail};
 use crate::scope::Scope;
+use crate::scope::blocklist::Blocklist;
 use crate::scope::reach::{Reach, Seed};
 use crate::seen::{Account, Kind};
 use crate::shard::{self, SeedResult, seed_number};
 use crate::stats::Counters;
 use crate::store::{Fjall, Store};
+use crate::survey::Summary;
 use crate::url::{CrawlUrl, Identity};
 use crate::visit;
 use crate::visit::judge::Judge;
@@ -109,6 +111,8 @@ pub struct Outcome {
     pub peak_rss: u64,
     /// What became of each seed.
     pub seeds: Vec<SeedOutcome>,
+    /// What the job has met; none if the run was ended early.
+    pub survey: Option<Summary>,
 }
 
 /// What can end a crawl early. Each has its exit code (README) and says what to do.
@@ -242,11 +246,12 @@ pub async fn run(
     config: &Config,
     seeds: &[Seed],
     cookies: Option<Imported>,
+    blocklist: Option<Arc<Blocklist>>,
     job: &FilePath,
     view: watch::Sender<Option<Snapshot>>,
     stop: watch::Receiver<Option<i32>>,
 ) -> Result<Outcome, CrawlError> {
-    let plan = start::plan(config, seeds, cookies, job)?;
+    let plan = start::plan(config, seeds, cookies, blocklist, job)?;
     let store = open_store(job)?;
     let spool = Spool::open(&job.join(ledger::SPOOL)).map_err(|source| CrawlError::Write {
         what: ledger::SPOOL.to_owned(),
@@ -367,6 +372,9 @@ pub async fn crawl<F: Fetcher>(
             scope.widen(*origin, &url);
         }
     }
+    if let Some(list) = scope.blocklist() {
+        shard.leave_blocked(list);
+    }
     let jar = restore::jar(&plan, store.as_ref())?;
     let offered = resumed && found.tail.seeds_offered;
     let kind = shard.seen().account().kind;
@@ -376,8 +384,8 @@ pub async fn crawl<F: Fetcher>(
         let there = || ledger::has(store.as_ref(), &[print]).is_ok_and(|there| there == [true]);
         shard.seen().contains(print) && (kind != Kind::Exact || there())
     };
-    let (seeds, counts, numbers) = start::seed_links(&plan, &scope, &job.key, offered, is_known);
-    let prints: Vec<_> = seeds.iter().map(|link| link.print).collect();
+    let mut seeds = start::seed_links(&plan, &scope, &job.key, offered, is_known);
+    let prints: Vec<_> = seeds.links.iter().map(|link| link.print).collect();
     let there =
         ledger::has(store.as_ref(), &prints).map_err(|error| CrawlError::State(format!("state/store: {error}")))?;
     shard.seen_mut().told(&prints, &there);
@@ -447,7 +455,8 @@ pub async fn crawl<F: Fetcher>(
         growth: grow::Growth::new(kind, job.key, plan.seen_size.1, found.admissions()),
         before,
     };
-    let offered = (!seeds.is_empty()).then_some((seeds, counts));
+    let numbers = std::mem::take(&mut seeds.numbers);
+    let offered = (!seeds.links.is_empty()).then_some(seeds);
     let ended = drive::drive(parts, ledger, place, offered, view, stop).await?;
     outcome(ended, numbers)
 }
@@ -476,6 +485,7 @@ fn outcome(ended: Ended, numbers: Vec<(u64, String)>) -> Result<Outcome, CrawlEr
         cpu_s,
         peak_rss: tail.peak_rss,
         seeds: seeds.collect(),
+        survey: Some(ledger.survey()),
         last,
     })
 }

@@ -18,6 +18,7 @@ use crate::hash::{Fingerprint, HashKey};
 use crate::ledger::ArchiveSettings;
 use crate::politeness::Patience;
 use crate::robots;
+use crate::scope::blocklist::Blocklist;
 use crate::scope::reach::{Reach, Seed};
 use crate::scope::{OutReason, Scope, Sitemaps, Verdict};
 use crate::shard::{self, Link, seed_number};
@@ -29,6 +30,7 @@ pub(super) fn plan(
     config: &Config,
     seeds: &[Seed],
     cookies: Option<Imported>,
+    blocklist: Option<Arc<Blocklist>>,
     job: &FilePath,
 ) -> Result<Plan, CrawlError> {
     let scope = Scope::new(config.scope, &config.include, &config.exclude, config.max_depth)
@@ -36,6 +38,7 @@ pub(super) fn plan(
             scope
                 .with_surts(&config.scope_surts)
                 .with_offsite_hops(config.offsite_hops)
+                .with_blocklist(blocklist)
         })
         .map_err(|error| CrawlError::Usage(error.to_string()))?;
     let fields = Fields::compile(&config.builtins, &config.fields).map_err(CrawlError::Usage)?;
@@ -171,19 +174,34 @@ fn idle_connections(concurrency: usize) -> usize {
     left.saturating_sub(concurrency).clamp(1, MAX_IDLE)
 }
 
-/// The seeds as links, each once, with what was counted; when a job goes on, only those that are new to it. Also each
-/// seed's number, for its outcome. Behind the seeds stand the sitemaps at the usual place of their hosts, if sitemaps
-/// are read.
+/// The seeds as links.
+#[derive(Default)]
+pub(super) struct Offer {
+    /// Each once, in order.
+    pub(super) links: Vec<Link>,
+    pub(super) counts: LinkCounts,
+    /// Those that a blocklist names, among those out of scope.
+    pub(super) blocked: u64,
+    /// Each seed's number, for its outcome.
+    pub(super) numbers: Vec<(u64, String)>,
+}
+
+/// The seeds as links; when a job goes on, only those that are new to it. Behind the seeds stand the sitemaps at the
+/// usual place of their hosts, if sitemaps are read.
 pub(super) fn seed_links(
     plan: &Plan,
     scope: &Reach,
     key: &HashKey,
     offered_before: bool,
     is_known: impl Fn(Fingerprint) -> bool,
-) -> (Vec<Link>, LinkCounts, Vec<(u64, String)>) {
-    let mut counts = LinkCounts::default();
-    let mut links = Vec::new();
-    let mut numbers = Vec::new();
+) -> Offer {
+    let mut offer = Offer::default();
+    let Offer {
+        links,
+        counts,
+        blocked,
+        numbers,
+    } = &mut offer;
     let mut met = HashSet::new();
     for seed in &plan.seeds {
         let url = &seed.url;
@@ -194,6 +212,14 @@ pub(super) fn seed_links(
                 counts.found += 1;
                 counts.seen += 1;
             }
+            continue;
+        }
+        if scope.judge(url, 0, origin).0 == Verdict::Out(OutReason::Blocklist) {
+            let why = scope.why(url, Verdict::Out(OutReason::Blocklist), origin);
+            tracing::warn!("seed {url} is left: {why}");
+            counts.found += u64::from(!offered_before);
+            counts.out_of_scope += u64::from(!offered_before);
+            *blocked += u64::from(!offered_before);
             continue;
         }
         numbers.push((print.high, url.href().to_owned()));
@@ -218,7 +244,7 @@ pub(super) fn seed_links(
         });
     }
     if plan.shard.sitemaps == Sitemaps::No {
-        return (links, counts, numbers);
+        return offer;
     }
     let identity = Identity::default();
     let usual = |seed: &Seed| {
@@ -235,6 +261,9 @@ pub(super) fn seed_links(
         if verdict != Verdict::In && !outside {
             counts.found += u64::from(!offered_before);
             counts.out_of_scope += u64::from(!offered_before);
+            if verdict == Verdict::Out(OutReason::Blocklist) {
+                *blocked += u64::from(!offered_before);
+            }
             continue;
         }
         counts.found += 1;
@@ -252,5 +281,5 @@ pub(super) fn seed_links(
             origin,
         });
     }
-    (links, counts, numbers)
+    offer
 }

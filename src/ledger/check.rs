@@ -84,6 +84,7 @@ mod tests {
             links: 0,
             kind: None,
             forgotten: Vec::new(),
+            survey: None,
         }
     }
 

@@ -6,6 +6,8 @@ pub(super) const TEXTS_CUT_KEY: &[u8] = b"texts-cut";
 pub(super) const SECRETS_KEY: &[u8] = b"secrets";
 pub(super) const REPEATS_KEY: &[u8] = b"repeats";
 pub(super) const ENTRIES_DROPPED_KEY: &[u8] = b"entries-dropped";
+/// Links that a blocklist names; a job of before there were any has no such row.
+pub(super) const BLOCKED_KEY: &[u8] = b"blocked";
 pub(super) const JOB_KEY: &[u8] = b"job";
 pub(super) const RULES_KEY: &[u8] = b"rules";
 pub(super) const IMPORTED_KEY: &[u8] = b"cookies.txt";

@@ -13,6 +13,7 @@ mod keys;
 mod row;
 mod rows;
 mod seen;
+mod survey;
 
 use std::collections::HashMap;
 use std::io;
@@ -33,15 +34,16 @@ use crate::url::{Identity, Scheme};
 pub use check::check;
 use held::Held;
 use keys::{
-    ENTRIES_DROPPED_KEY, FORGOTTEN_PREFIX, IMPORTED_KEY, JOB_KEY, KIND_KEY, LINKS_KEY, LISTED_KEY, ORIGIN_PREFIX,
-    PAGES_KEY, REPEATS_KEY, RULES_KEY, SECRETS_KEY, SEED_PREFIX, SKIPPED_KEY, TAIL_KEY, TEXTS_CUT_KEY, TRAP_COUNTS_KEY,
-    TRAP_PREFIX, WIDEN_PREFIX,
+    BLOCKED_KEY, ENTRIES_DROPPED_KEY, FORGOTTEN_PREFIX, IMPORTED_KEY, JOB_KEY, KIND_KEY, LINKS_KEY, LISTED_KEY,
+    ORIGIN_PREFIX, PAGES_KEY, REPEATS_KEY, RULES_KEY, SECRETS_KEY, SEED_PREFIX, SKIPPED_KEY, TAIL_KEY, TEXTS_CUT_KEY,
+    TRAP_COUNTS_KEY, TRAP_PREFIX, WIDEN_PREFIX,
 };
 pub use row::{Admissions, Entry, Found, JobRow, LogEntry, Tail, cookies, hosts, look, robots_txt, traps};
-use row::{decode, encode};
+use row::{decode, encode, put_total};
 use rows::RowFile;
 pub use rows::{FRAME_BYTES, Lines, PageRows};
 pub use seen::{fill, has};
+use survey::Counted;
 
 /// Time between two syncs, at most, while there is something to sync.
 pub const SYNC_EVERY: Duration = Duration::from_millis(100);
@@ -138,6 +140,7 @@ pub struct Ledger {
     traps_counted: bool,
     /// The counts of bodies left out have.
     skips_counted: bool,
+    survey: Counted,
 }
 
 impl Ledger {
@@ -196,6 +199,7 @@ impl Ledger {
             written: 0,
             traps_counted: false,
             skips_counted: false,
+            survey: Counted::new(found.survey(job), found.tail.started),
         };
         ledger.mend_archive()?;
         Ok(ledger)
@@ -237,6 +241,7 @@ impl Ledger {
         } = entry;
         debug_assert_eq!(fact.number, self.written + 1, "facts come in order");
         self.written = fact.number;
+        let digest = members.as_ref().map(|members| members.meta.payload_sha1);
         let archived = match members {
             Some(members) if self.archive.is_some() => Some(self.archive(&members, now)?),
             _ => None,
@@ -248,6 +253,7 @@ impl Ledger {
         self.pages.append(&self.disk, &rows.fields)?;
         self.links.append(&self.disk, &rows.links)?;
         self.admit(&fact.prints)?;
+        self.survey.count(&fact, digest.filter(|_| archived.is_some()), now);
         self.batch_fact(&fact);
         self.tail.counters.add(&fact.delta);
         // only now: closing a file commits, and a commit must cover whole facts
@@ -316,18 +322,14 @@ impl Ledger {
             self.batch
                 .put(Table::Meta, &numbered(ORIGIN_PREFIX, origin), encode(&pages));
         }
-        let (counters, left) = (&self.tail.counters, fact.delta.left);
+        let (before, left) = (&self.tail.counters, fact.delta.left);
         for (key, before, more) in [
-            (TEXTS_CUT_KEY, counters.texts_cut, left.texts),
-            (ENTRIES_DROPPED_KEY, counters.entries_dropped, left.entries),
+            (TEXTS_CUT_KEY, before.texts_cut, left.texts),
+            (ENTRIES_DROPPED_KEY, before.entries_dropped, left.entries),
+            (REPEATS_KEY, before.repeats, fact.delta.repeats),
+            (BLOCKED_KEY, before.blocked, fact.delta.blocked),
         ] {
-            if more > 0 {
-                self.batch.put(Table::Meta, key, encode(&(before + more)));
-            }
-        }
-        if fact.delta.repeats > 0 {
-            let repeats = self.tail.counters.repeats + fact.delta.repeats;
-            self.batch.put(Table::Meta, REPEATS_KEY, encode(&repeats));
+            put_total(&mut self.batch, key, before, more);
         }
         if let Some((host, row)) = &fact.traps {
             let key = [TRAP_PREFIX, &host.to_be_bytes()].concat();
@@ -378,6 +380,7 @@ impl Ledger {
         if std::mem::take(&mut self.skips_counted) {
             batch.put(Table::Meta, SKIPPED_KEY, encode(&self.tail.counters.skipped));
         }
+        self.survey.save(&mut batch).naming("state/store")?;
         self.store.commit(batch, true).naming("state/store")?;
         self.digests.clear();
         Ok(())
@@ -388,6 +391,7 @@ impl Ledger {
     /// # Errors
     /// As [`Ledger::sync`].
     pub fn sync_tail(&mut self) -> Result<(), WriteError> {
+        self.survey.keep_now();
         self.batch.put(Table::Meta, TAIL_KEY, Vec::new());
         self.sync()
     }

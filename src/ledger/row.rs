@@ -4,10 +4,11 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
+use super::survey::SURVEY_KEY;
 use super::{
-    ENTRIES_DROPPED_KEY, FORGOTTEN_PREFIX, IMPORTED_KEY, JOB_KEY, KIND_KEY, LINKS_KEY, LISTED_KEY, ORIGIN_PREFIX,
-    PAGES_KEY, PageRows, REPEATS_KEY, RULES_KEY, SECRETS_KEY, SKIPPED_KEY, TAIL_KEY, TEXTS_CUT_KEY, TRAP_COUNTS_KEY,
-    TRAP_PREFIX, WIDEN_PREFIX,
+    BLOCKED_KEY, ENTRIES_DROPPED_KEY, FORGOTTEN_PREFIX, IMPORTED_KEY, JOB_KEY, KIND_KEY, LINKS_KEY, LISTED_KEY,
+    ORIGIN_PREFIX, PAGES_KEY, PageRows, REPEATS_KEY, RULES_KEY, SECRETS_KEY, SKIPPED_KEY, TAIL_KEY, TEXTS_CUT_KEY,
+    TRAP_COUNTS_KEY, TRAP_PREFIX, WIDEN_PREFIX,
 };
 use crate::archive::warc::Members;
 use crate::clock::Time;
@@ -18,6 +19,7 @@ use crate::seen::Kind;
 use crate::shard::{Fact, HostRow};
 use crate::stats::Counters;
 use crate::store::{Batch, Store, Table};
+use crate::survey::Survey;
 use crate::url::{Identity, Rules, Scheme};
 
 /// What the files hold that the store vouches for, and the totals up to there.
@@ -130,6 +132,8 @@ pub struct Found {
     pub kind: Option<Kind>,
     /// Which records of the admission log take a key out again: where they begin, and how many.
     pub forgotten: Vec<(u64, u64)>,
+    /// The survey, as it was kept last.
+    pub survey: Option<Vec<u8>>,
 }
 
 impl Found {
@@ -139,6 +143,19 @@ impl Found {
         Admissions {
             records: self.tail.admitted / Fingerprint::BYTES as u64,
             forgotten: self.forgotten.clone(),
+        }
+    }
+
+    /// The survey to go on with. One that cannot be read, or none, begins anew: it is worth no job.
+    pub(super) fn survey(&self, job: &JobRow) -> Survey {
+        let kept = self.survey.as_deref().map(|row| Survey::from_row(job.key, row));
+        match kept {
+            Some(Ok(survey)) => survey,
+            Some(Err(error)) => {
+                tracing::warn!("{error}; it begins anew");
+                Survey::new(job.key)
+            }
+            None => Survey::new(job.key),
         }
     }
 }
@@ -190,6 +207,9 @@ pub fn look(store: &dyn Store) -> io::Result<Found> {
     }
     if let Some(bytes) = read(ENTRIES_DROPPED_KEY)? {
         tail.counters.entries_dropped = decode(&bytes)?;
+    }
+    if let Some(bytes) = read(BLOCKED_KEY)? {
+        tail.counters.blocked = decode(&bytes)?;
     }
     let traps = read(TRAP_COUNTS_KEY)?.map(|bytes| decode(&bytes)).transpose()?;
     tail.counters.traps = traps.unwrap_or_default();
@@ -243,6 +263,7 @@ pub fn look(store: &dyn Store) -> io::Result<Found> {
         links,
         kind,
         forgotten,
+        survey: read(SURVEY_KEY)?,
     })
 }
 
@@ -260,6 +281,13 @@ fn invalid(text: &str) -> io::Error {
 
 pub(super) fn decode<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> io::Result<T> {
     postcard::from_bytes(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))
+}
+
+/// Puts a counter that has a row of its own, if it has grown.
+pub(super) fn put_total(batch: &mut Batch, key: &[u8], before: u64, more: u64) {
+    if more > 0 {
+        batch.put(Table::Meta, key, encode(&(before + more)));
+    }
 }
 
 pub(super) fn encode<T: Serialize>(value: &T) -> Vec<u8> {

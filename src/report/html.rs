@@ -5,6 +5,7 @@ use std::fmt::{Display, Write as _};
 use super::Verdict;
 use super::words::{bytes, finite, per_second, percent, rate, share, span, thousands};
 use crate::crawl::Outcome;
+use crate::survey::Summary;
 
 /// Most rows of a table; the rest is summed up.
 const MAX_ROWS: usize = 50;
@@ -44,6 +45,9 @@ pub(super) fn page(outcome: &Outcome, verdict: &Verdict) -> String {
     }
     if !counters.failures.is_empty() {
         counts(&mut out, "Failures", counters.failures.iter());
+    }
+    if let Some(survey) = &outcome.survey {
+        met(&mut out, survey);
     }
     failed_seeds(&mut out, outcome);
     filter(&mut out, outcome);
@@ -222,6 +226,35 @@ fn filter(out: &mut String, outcome: &Outcome) {
             ("found in the table behind it to be new", thousands(seen.saved)),
         ],
     );
+}
+
+/// What the crawl has met, by estimate.
+fn met(out: &mut String, survey: &Summary) {
+    let about = |count: u64| format!("about {} (\u{b1} {})", thousands(count), percent(survey.error));
+    table(
+        out,
+        "Met",
+        &[
+            ("different links, in scope or not", about(survey.links)),
+            ("different hosts they lead to", about(survey.hosts)),
+            ("different contents archived", about(survey.contents)),
+        ],
+    );
+    for (title, top) in [
+        ("Most linked hosts", &survey.most_linked_hosts),
+        ("Most common shapes of URLs", &survey.most_common_shapes),
+    ] {
+        if top.top.is_empty() {
+            continue;
+        }
+        counts(out, title, top.top.iter().map(|(name, count)| (name, count)));
+        let _ = writeln!(
+            out,
+            "<p><small>of {}; counts may be too high by {}, never too low</small></p>",
+            thousands(top.of),
+            thousands(top.over_at_most)
+        );
+    }
 }
 
 fn rest(out: &mut String, outcome: &Outcome) {

@@ -1,12 +1,15 @@
 //! The rules of a job together: those of the settings, and those that single seeds bring.
 //!
 //! An address is judged by the rules of the seed that led to it, then by those of the settings, then by those of the
-//! other seeds: it is in if any of them lets it in, and goes on under these. So a seed can narrow only what no other
+//! other seeds: it is in if any of them lets it in, and goes on under these; but what a blocklist names is out whoever
+//! leads to it. So a seed can narrow only what no other
 //! seed covers, and nothing is lost by the order in which pages are met.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::blocklist::Blocklist;
 use super::{OutReason, Scope, ScopeKind, Verdict};
 use crate::url::CrawlUrl;
 
@@ -171,6 +174,9 @@ impl Reach {
     }
 
     fn first_to_take(&self, origin: u64, judge: impl Fn(&Scope) -> Verdict, url: &CrawlUrl) -> (Verdict, u64) {
+        if self.common().is_blocked(url) {
+            return (Verdict::Out(OutReason::Blocklist), origin);
+        }
         if self.of_seed.is_empty() {
             return (judge(self.common()), 0);
         }
@@ -223,6 +229,12 @@ impl Reach {
             }
             _ => why,
         }
+    }
+
+    /// The list of what is never asked.
+    #[must_use]
+    pub fn blocklist(&self) -> Option<Arc<Blocklist>> {
+        self.common().blocklist()
     }
 
     /// Do seeds bring rules of scope of their own?

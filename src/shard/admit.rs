@@ -7,7 +7,7 @@ use crate::clock::Time;
 use crate::extract::LinkKind;
 use crate::frontier::{Asked, HostId, Item, Path, Place};
 use crate::stats::{Delta, LinkCounts};
-use crate::traps::{Content, Lineage};
+use crate::traps::{Content, Lineage, Shape};
 use crate::url::CrawlUrl;
 
 /// A page, the `Cookie` header that was sent for it, and what it says.
@@ -101,6 +101,7 @@ impl Shard {
                 continue;
             }
             fact.delta.links.admitted += 1;
+            fact.shapes.push(Shape::text(&link.url));
             let redirected = link.kind == LinkKind::Redirect;
             let path = Path {
                 depth: link.depth,

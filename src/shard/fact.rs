@@ -12,6 +12,7 @@ use crate::frontier::{HostId, Item, Path, Place};
 use crate::hash::Fingerprint;
 use crate::robots::Robots;
 use crate::stats::{Delta, Left, LinkCounts};
+use crate::survey::Met;
 use crate::traps::{Content, Dropped, Rule};
 use crate::url::{CrawlUrl, Scheme};
 
@@ -212,6 +213,10 @@ pub struct Done {
     pub counts: LinkCounts,
     /// What bounds kept out of `links`.
     pub left: Left,
+    /// The links for the survey, in scope or not.
+    pub met: Met,
+    /// Links that a blocklist names; `counts` has them as out of scope.
+    pub blocked: u64,
     /// The links are a sitemap's.
     pub listed: bool,
     /// Why its body was not read, if so.
@@ -240,6 +245,8 @@ impl Done {
             links: Vec::new(),
             counts: LinkCounts::default(),
             left: Left::default(),
+            met: Met::default(),
+            blocked: 0,
             listed: false,
             skipped: None,
             robots: None,
@@ -297,6 +304,10 @@ pub struct Fact {
     pub rest: Option<(std::time::Duration, crate::politeness::Rule)>,
     /// What is known of a host's traps.
     pub traps: Option<(HostId, Vec<u8>)>,
+    /// The page's links, for the survey.
+    pub met: Met,
+    /// Shapes of the admitted URLs, for the survey.
+    pub shapes: Vec<String>,
     /// Addresses dropped as traps, for the log.
     pub dropped: Vec<Dropped>,
     /// The counters' change.

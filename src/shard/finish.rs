@@ -67,6 +67,8 @@ impl Shard {
             links,
             counts,
             left,
+            met,
+            blocked,
             listed,
             skipped,
             robots,
@@ -95,6 +97,7 @@ impl Shard {
             self.settle_address(id, end, now);
             return fact;
         }
+        fact.met = met;
         fact.delta.gap_us = gap_us;
         fact.delta.violations = u64::from(too_early);
         fact.delta.left = left;
@@ -131,6 +134,8 @@ impl Shard {
             }
             What::Address(_) => unreachable!("taken in above"),
         }
+        // an answer that is asked for again gives no links yet
+        fact.delta.blocked = blocked.min(fact.delta.links.out_of_scope);
         self.count_forbidden(id, &end);
         self.rest(id, &end, at, took, &mut fact);
         if let Some(ip) = way.address() {

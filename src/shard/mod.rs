@@ -34,7 +34,7 @@ use crate::cookies::Jar;
 use crate::frontier::ready::Ready;
 use crate::frontier::{HostId, Item, Path, Place};
 use crate::politeness::{self, GlobalPace, Patience};
-use crate::scope::Sitemaps;
+use crate::scope::{Sitemaps, blocklist::Blocklist};
 use crate::seen::SeenSet;
 use crate::traps;
 use crate::url::{CrawlUrl, Scheme};
@@ -157,6 +157,8 @@ pub struct Shard {
     parked: std::collections::BTreeSet<HostId>,
     /// When this run took over the hosts of the one before, if there was one.
     resumed: Option<Time>,
+    /// What is settled without a request, if the run has a list.
+    blocklist: Option<Arc<Blocklist>>,
 }
 
 impl Shard {
@@ -191,6 +193,7 @@ impl Shard {
             origins: HashMap::new(),
             parked: std::collections::BTreeSet::new(),
             resumed: None,
+            blocklist: None,
         }
     }
 
@@ -262,14 +265,15 @@ impl Shard {
 
     /// One host's turn. `None` if it has nothing to start now; it is then scheduled for when it may have.
     fn turn(&mut self, id: HostId, now: Time) -> Option<Next> {
-        let durable = self.durable;
-        let obey = self.settings.robots;
-        let per_host = self.settings.per_host;
-        let sitemaps = self.settings.sitemaps;
-        let host = self.host(id);
-        if host.in_flight >= per_host {
+        let (durable, sitemaps) = (self.durable, self.settings.sitemaps);
+        let (obey, per_host) = (self.settings.robots, self.settings.per_host);
+        if self.host(id).in_flight >= per_host {
             return None;
         }
+        if let Some(line) = self.first_is_blocked(id) {
+            return Some(self.settle_blocked(id, &line));
+        }
+        let host = self.host(id);
         if let Some(Retired { code, why }) = host.first_is_silent().cloned() {
             return Some(self.settle(id, why, code));
         }
@@ -284,7 +288,9 @@ impl Shard {
             return None;
         }
         if let Some(errand) = host.errands.front().cloned() {
-            let silent = matches!(host.access(errand.url.scheme()), Access::Silent(_));
+            let blocked = self.is_blocked(&errand.url); // where a robots.txt has moved to
+            let host = self.host(id);
+            let silent = blocked || matches!(host.access(errand.url.scheme()), Access::Silent(_));
             if silent || matches!(host.mood, Mood::Retired(_)) {
                 host.errands.pop_front();
                 self.fail_errand(&errand, now);

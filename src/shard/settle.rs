@@ -1,10 +1,41 @@
 //! What is settled without a request.
 
 use super::{Next, ROBOTS_PRECLUDED, ROBOTS_UNREACHABLE, SeedResult, Settlement, Shard, TRAPPED};
+use std::sync::Arc;
+
 use crate::frontier::HostId;
+use crate::scope::blocklist::Blocklist;
 use crate::stats::Settled;
+use crate::url::CrawlUrl;
 
 impl Shard {
+    /// Settles what this list names without a request: what was queued before the list had it.
+    pub fn leave_blocked(&mut self, list: Arc<Blocklist>) {
+        self.blocklist = Some(list);
+    }
+
+    pub(super) fn is_blocked(&self, url: &CrawlUrl) -> bool {
+        self.blocklist.as_ref().is_some_and(|list| list.blocks(url).is_some())
+    }
+
+    /// The line that blocks the first URL of a host.
+    pub(super) fn first_is_blocked(&mut self, id: HostId) -> Option<String> {
+        let list = self.blocklist.clone()?;
+        let (_, item) = self.host(id).queue.front()?;
+        list.blocks(&item.url)
+    }
+
+    /// Settles the first URL of a host, which is blocked.
+    pub(super) fn settle_blocked(&mut self, id: HostId, line: &str) -> Next {
+        let mut next = self.settle(id, format!("blocklist: {line}"), TRAPPED);
+        if let Next::Settle(settlement) = &mut next {
+            settlement.fact.delta.settled = Settled::Failed {
+                reason: "blocklist".to_owned(),
+            };
+        }
+        next
+    }
+
     /// Settles the first URL of a host without a request. `code` is that of crawl.log.
     pub(super) fn settle(&mut self, id: HostId, why: String, code: i32) -> Next {
         let robots = matches!(code, ROBOTS_PRECLUDED | ROBOTS_UNREACHABLE);

@@ -14,6 +14,7 @@ use crate::scope::reach::Reach;
 use crate::scope::{OutReason, Sitemaps, Verdict};
 use crate::shard::{Errand, Link};
 use crate::stats::{Left, LinkCounts};
+use crate::survey::Met;
 use crate::traps::{self, Rule, Shape};
 use crate::url::{Base, CrawlUrl, Identity, Reject};
 
@@ -68,6 +69,10 @@ pub struct Judged {
     pub counts: LinkCounts,
     /// Places to go to that were left for `nofollow`; `counts` has them as out of scope.
     pub nofollow: u64,
+    /// The links for the survey, in scope or not.
+    pub met: Met,
+    /// Links that a blocklist names; `counts` has them as out of scope.
+    pub blocked: u64,
     /// Why the page's last redirect that is not followed is not.
     pub redirect: Option<&'static str>,
     /// The traps among them, by rule.
@@ -182,6 +187,8 @@ impl Judge {
     }
 
     fn judge_one(&self, page: &Item, url: CrawlUrl, found: Found, scope: &Reach, judged: &mut Judged) {
+        let print = self.key.fingerprint(url.canonical().as_bytes());
+        judged.met.add(print, url.host_key());
         let path = &page.path;
         let Found {
             kind,
@@ -247,6 +254,12 @@ impl Judge {
             {
                 true
             }
+            Verdict::Out(OutReason::Blocklist) => {
+                judged.counts.out_of_scope += 1;
+                judged.blocked += 1;
+                judged.leave(kind, "blocklist");
+                return;
+            }
             Verdict::Out(_) => {
                 judged.counts.out_of_scope += 1;
                 judged.leave(kind, "out-of-scope");
@@ -268,7 +281,6 @@ impl Judge {
         let seed = if kind == LinkKind::Redirect { path.seed } else { None };
         let moved = seed.is_some() && self.sitemaps != Sitemaps::No && url.host_key() != page.url.host_key();
         let usual = moved.then(|| usual_place(&url, &self.identity)).flatten();
-        let print = self.key.fingerprint(url.canonical().as_bytes());
         judged.links.push(Link {
             url,
             print,

@@ -294,6 +294,8 @@ impl Read {
                     links: reading.judged.links,
                     counts: reading.judged.counts,
                     left: reading.left,
+                    blocked: reading.judged.blocked,
+                    met: reading.judged.met,
                     listed: reading.listed,
                     skipped: reading.skipped,
                     robots: reading.robots,

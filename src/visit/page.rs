@@ -35,7 +35,7 @@ pub(super) struct PageReading {
 }
 
 impl PageReading {
-    /// What the page says to crawlers, how many of its links were left for it, and why a redirect is not followed.
+    /// What the page says to crawlers, how many of its links were left for it or for a blocklist, and why a redirect is not followed.
     pub(super) fn annotations(&self) -> Vec<String> {
         let said = [
             (self.directives.noindex, "robots:noindex"),
@@ -46,9 +46,10 @@ impl PageReading {
             .filter(|(said, _)| *said)
             .map(|(_, word)| (*word).to_owned());
         let left = (self.judged.nofollow > 0).then(|| format!("nofollow:{}", self.judged.nofollow));
+        let blocked = (self.judged.blocked > 0).then(|| format!("blocklist:{}", self.judged.blocked));
         let redirect = self.judged.redirect.map(|why| format!("redirect:{why}"));
         let sitemap = self.sitemap.iter().flat_map(sitemap_notes);
-        said.chain(left).chain(redirect).chain(sitemap).collect()
+        said.chain(left).chain(blocked).chain(redirect).chain(sitemap).collect()
     }
 }
 

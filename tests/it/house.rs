@@ -20,6 +20,7 @@ const LAYERS: [&[&str]; 7] = [
         "politeness",
         "cookies",
         "seen",
+        "survey",
         "extract",
     ],
     // what is next: the doors to the outside and the queues

@@ -13,6 +13,7 @@ mod web; // random but seeded webs with their truth
 
 // topics
 mod archive; // records and index, judged by the tools of the trade
+mod blocklist; // hosts that are never asked
 mod cases; // what other crawlers stumbled over, played by the byte
 mod cli; // messages, exit codes and files of the command line
 mod conformance; // shared cases of other crawlers and the standards
@@ -41,5 +42,6 @@ mod seed_rules; // options of single seeds, and of single hosts
 mod seen; // what URLs are remembered by, and forgotten again
 mod redirects; // where a redirect leads, and why not
 mod sitemap; // sitemaps and feeds: found, read, bounded
+mod survey; // what was met, by estimate
 mod virtual_time; // whole crawls in virtual time, killed thousands of times
 mod wire; // TLS, HTTP/2, kept connections, cuts of the same bytes

@@ -135,11 +135,13 @@ fn canonical(url: &CrawlUrl, answer: &mut Answer) {
 /// The scope of the settings and their seeds; none if no seeds are given.
 fn scope(loaded: &Loaded, identity: &Identity, answer: &mut Answer) -> Result<Option<(Reach, Vec<Seed>)>, String> {
     let config = &loaded.config;
+    let blocklist = super::crawl::read_blocklist(&config.blocklist)?.map(|read| read.list);
     let scope = Scope::new(config.scope, &config.include, &config.exclude, config.max_depth)
         .map(|scope| {
             scope
                 .with_surts(&config.scope_surts)
                 .with_offsite_hops(config.offsite_hops)
+                .with_blocklist(blocklist)
         })
         .map_err(|error| error.to_string())?;
     if config.seeds.is_empty() && config.seed.is_empty() {
@@ -191,6 +193,7 @@ fn in_scope(url: &CrawlUrl, scope: Option<&(Reach, Vec<Seed>)>, answer: &mut Ans
         Verdict::Out(OutReason::Scope) => ("out", "scope"),
         Verdict::Out(OutReason::Pattern) => ("out", "pattern"),
         Verdict::Out(OutReason::Depth) => ("out", "depth"),
+        Verdict::Out(OutReason::Blocklist) => ("out", "blocklist"),
     };
     let why = scope.why(url, verdict, origin);
     let by = seed.map(|seed| seed.url.href());

@@ -107,6 +107,16 @@ pub(super) const SETTINGS: &[Setting] = &[
         ..BLANK
     },
     Setting {
+        key: "blocklist",
+        shape: Shape::List,
+        name: "FILE",
+        help: "Hosts and URL prefixes never to ask, one a line: plain, hosts file or ||host^; repeatable",
+        example: &["blocklist.txt"],
+        read: |c, v| put(&mut c.blocklist, Ok(v.iter().map(Into::into).collect())),
+        show: |c| c.blocklist.iter().map(|path| path.display().to_string()).collect(),
+        ..BLANK
+    },
+    Setting {
         key: "page_requisites",
         shape: Shape::YesNo,
         name: "yes|no",
