@@ -25,6 +25,7 @@ pub mod headers;
 pub mod html;
 mod json;
 mod list;
+mod listing;
 mod manifest;
 pub mod mime;
 mod pdf;
@@ -43,6 +44,8 @@ use body::Body;
 use detail::Detail;
 use directives::{Directives, is_nofollow};
 use html::Attribute;
+pub use listing::listing_in_pieces;
+use listing::read_listing;
 
 /// Links taken from one page at most; what is beyond is counted, not kept.
 pub const MAX_LINKS_PER_PAGE: usize = 100_000;
@@ -395,6 +398,21 @@ pub fn extract_for<'a>(
     body: &'a [u8],
     text: &'a mut String,
 ) -> Links<'a> {
+    extract_listing(wanted, status, content_type, headers, body, None, text)
+}
+
+/// As [`extract_for`]; a body that was read in pieces, as [`listing_in_pieces`] says, comes with what was gathered: of `body` the
+/// first bytes are enough then.
+#[must_use]
+pub fn extract_listing<'a>(
+    wanted: Wanted<'a>,
+    status: u16,
+    content_type: Option<&[u8]>,
+    headers: &'a [(String, Vec<u8>)],
+    body: &'a [u8],
+    gathered: Option<sitemap::Gather>,
+    text: &'a mut String,
+) -> Links<'a> {
     let role = wanted.role;
     let mut links = Links {
         agent: wanted.agent,
@@ -406,7 +424,7 @@ pub fn extract_for<'a>(
     links.details = wanted.details.then(Vec::new);
     let before = links.links.len();
     let essence = mime::sniff(content_type, body);
-    let read = FINE.contains(&status) && read_listing(&essence, content_type, body, role, &mut links);
+    let read = FINE.contains(&status) && read_listing(&essence, content_type, body, gathered, role, &mut links);
     if links.sitemap.is_some() || role == Role::Sitemap {
         // what should be a sitemap and is none (an error page, say) leads nowhere; nor do the headers of one that is
         let mut at = 0;
@@ -440,41 +458,6 @@ pub enum Role {
     Seed,
     /// A sitemap in whatever form and under whatever type; anything else is not read at all.
     Sitemap,
-}
-
-/// Reads a sitemap or an XML feed, if the body is one and `role` wants it read. Tells whether it was.
-fn read_listing(essence: &str, content_type: Option<&[u8]>, body: &[u8], role: Role, links: &mut Links<'_>) -> bool {
-    let may_be = match role {
-        Role::Sitemap => true,
-        Role::Seed if essence == "text/plain" || body.starts_with(&[0x1f, 0x8b]) => true,
-        Role::Seed | Role::Either | Role::Page => Body::of(essence, body) == Some(Body::Xml),
-    };
-    if !may_be {
-        return false;
-    }
-    let mut gather = sitemap::Gather::new(content_type, role != Role::Sitemap);
-    gather.feed(body);
-    let mut found = Links::default();
-    let summary = gather.finish(&mut found);
-    let wanted = match (role, summary.form) {
-        (_, None) => false,
-        (Role::Page, Some(form)) => form.is_feed(),
-        // prose may have an address on a line of its own
-        (Role::Seed, Some(sitemap::Form::Text)) => summary.other_lines == 0,
-        (Role::Either | Role::Seed | Role::Sitemap, Some(_)) => true,
-    };
-    if wanted {
-        let room = MAX_LINKS_PER_PAGE.saturating_sub(links.counted());
-        links.dropped += found.dropped + found.links.len().saturating_sub(room) as u64;
-        links.links.extend(found.links.into_iter().take(room));
-        links.base = links.base.take().or(found.base);
-    }
-    // a feed that is met as a page stays one
-    let listing = wanted && (role == Role::Seed || summary.form.is_some_and(|form| !form.is_feed()));
-    if listing || role == Role::Sitemap {
-        links.sitemap = Some(summary);
-    }
-    wanted
 }
 
 /// Is a body of this kind read for links? By its type and first bytes, of which 1,445 are enough.

@@ -308,6 +308,13 @@ pub fn read_from(
     Ok(reader.finish(each))
 }
 
+/// Is this the start of a file that is clearly a sitemap, or packed, so that it need not be read as anything else?
+#[must_use]
+pub fn is_plain_to_see(start: &[u8]) -> bool {
+    let has = |mark: &[u8]| memchr::memmem::find(start, mark).is_some();
+    start.starts_with(&[0x1f, 0x8b]) || has(b"<urlset") || has(b"<sitemapindex")
+}
+
 /// Gathers the entries of a file as links: the newest first where it is said when they changed, then the others in
 /// their own order, then pictures and the like.
 #[derive(Debug)]

@@ -156,6 +156,30 @@ pub fn large(
     })
 }
 
+/// As [`large`], but nothing is kept in memory: what comes out is a body of its own, for whoever reads it in pieces. Also
+/// whether the codings could be undone to their end.
+///
+/// # Errors
+/// If the body cannot be read, or the spool cannot be written.
+pub fn whole(
+    content_encodings: &[&[u8]],
+    body: &Body,
+    cap: u64,
+    spool: &Arc<Spool>,
+) -> io::Result<(Body, Option<DecodeFault>)> {
+    let undone = layers(
+        content_encodings,
+        Stage::Body(body.clone()),
+        |_| Out::whole(cap, Sink::new(spool, None)),
+        Stage::of,
+    )?;
+    let Stage::Body(body) = undone.last else {
+        unreachable!("every output is whole")
+    };
+    let too_long = (body.len() > cap).then_some(DecodeFault::Limit);
+    Ok((body, undone.fault.or(too_long)))
+}
+
 /// A body between two codings of the large way.
 enum Stage {
     Body(Body),

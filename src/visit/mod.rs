@@ -34,7 +34,7 @@ use judge::{Judge, Judged};
 pub use page::LINK_COUNTS;
 use page::{PageReading, read_page, read_robots};
 pub use room::{EXTRACT_BYTES, Room};
-use text::{Size, decoded, large, most};
+use text::{Size, Text, decoded, large, most};
 
 /// What all visits share.
 #[expect(
@@ -346,7 +346,7 @@ struct Reading {
 }
 
 fn read(work: &Work, response: &Response, at: Time, settings: &Settings, size: Size) -> io::Result<Option<Reading>> {
-    let Some(decoded) = decoded(work, response, settings, size)? else {
+    let Some(Text { decoded, gathered }) = decoded(work, response, settings, size)? else {
         return Ok(None);
     };
     let text_cut = decoded.cut && matches!(work.what, What::Page { .. });
@@ -373,7 +373,7 @@ fn read(work: &Work, response: &Response, at: Time, settings: &Settings, size: S
     annotations.extend(decoded.fault.map(|fault| format!("decode:{}", fault.as_str())));
     annotations.extend(text_cut.then(|| "extract:limit".to_owned()));
     let (page, robots) = match &work.what {
-        What::Page { item, .. } => (read_page(item, response, &decoded, settings)?, None),
+        What::Page { item, .. } => (read_page(item, response, &decoded, gathered, settings)?, None),
         What::Robots(errand) => {
             let robots = read_robots(&errand.url, response, &decoded, settings);
             let mut page = PageReading::default();

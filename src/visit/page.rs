@@ -9,7 +9,7 @@ use super::edges::Edges;
 use super::judge::Judged;
 use crate::extract::directives::Directives;
 use crate::extract::fields::{Fields, Page};
-use crate::extract::sitemap::{Form, Summary};
+use crate::extract::sitemap::{Form, Gather, Summary};
 use crate::extract::{self, LinkKind, Links, RawLink, Role, Wanted, charset, mime};
 use crate::fetch::decode::{DecodeFault, Decoded};
 use crate::fetch::{Response, Truncated};
@@ -58,6 +58,7 @@ pub(super) fn read_page(
     item: &Item,
     response: &Response,
     decoded: &Decoded<'_>,
+    gathered: Option<Gather>,
     settings: &Settings,
 ) -> io::Result<PageReading> {
     let content_type = response.header("content-type");
@@ -68,12 +69,13 @@ pub(super) fn read_page(
         speculative: settings.judge.speculative && !item.path.is_speculative(),
         details: settings.links,
     };
-    let links = extract::extract_for(
+    let links = extract::extract_listing(
         wanted,
         response.status,
         content_type,
         &response.headers,
         &decoded.bytes,
+        gathered,
         &mut text,
     );
     let mut edges = settings

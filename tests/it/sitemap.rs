@@ -370,6 +370,49 @@ fn fifty_thousand_entries_of_a_file_count_and_a_fifty_megabyte_file_takes_little
     assert!(peak < 80 << 20, "{} MiB", peak >> 20);
 }
 
+/// What a crawl of one page and a sitemap of this text has resident at most, bytes. All entries are in scope.
+fn peak_of(text: String, seed: bool, most: &str) -> (Job, u64) {
+    let site = Site::table(vec![("/", Answer::html("x")), ("/sitemap.xml", xml(text))]);
+    let start = site.url(0, if seed { "/sitemap.xml" } else { "/" });
+    let job = Job::new(&[start])
+        .flag("--sitemaps", if seed { "no" } else { "yes" })
+        .flag("--scope", "any")
+        .flag("--max-pages", most)
+        .flag("--capacity", "100000");
+    job.run().assert_code(0);
+    job.assert_balanced();
+    let peak = job.count("/peak_rss_bytes");
+    (job, peak)
+}
+
+fn entries(count: usize, padding: usize) -> String {
+    let padding = "x".repeat(padding);
+    let mut text = String::from("<urlset>");
+    for n in 0..count {
+        let _ = write!(text, "<url><loc>http://elsewhere.test/{n}</loc><!--{padding}--></url>");
+    }
+    text + "</urlset>"
+}
+
+#[test]
+fn the_text_of_a_large_sitemap_is_never_held() {
+    const MIB: u64 = 1 << 20;
+    let (_, idle) = peak_of(entries(5, 10), true, "1");
+    let (job, few) = peak_of(entries(50, 1_000_000), true, "1");
+    assert_eq!(job.count("/links/admitted"), 51);
+    assert!(few < idle + 8 * MIB, "{} and {} MiB", few / MIB, idle / MIB);
+    // its own addresses, as links and as rows of the queue, are there for a moment
+    let (job, many) = peak_of(entries(50_000, 960), false, "2");
+    assert_eq!(job.count("/links/admitted"), 50_002);
+    assert!(many < idle + 40 * MIB, "{} and {} MiB", many / MIB, idle / MIB);
+    println!(
+        "{} MiB idle, {} with few entries, {} with many",
+        idle / MIB,
+        few / MIB,
+        many / MIB
+    );
+}
+
 #[test]
 fn feeds_that_are_met_on_the_way_lead_on() {
     let feed = |kind: &str, body: &str| Answer::new(200, kind, body);
