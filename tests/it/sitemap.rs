@@ -378,7 +378,8 @@ fn peak_of(text: String, seed: bool, most: &str) -> (Job, u64) {
         .flag("--sitemaps", if seed { "no" } else { "yes" })
         .flag("--scope", "any")
         .flag("--max-pages", most)
-        .flag("--capacity", "100000");
+        .flag("--capacity", "1000000")
+        .flag("--fp-rate", "0.000001");
     job.run().assert_code(0);
     job.assert_balanced();
     let peak = job.count("/peak_rss_bytes");
