@@ -38,6 +38,7 @@ pub mod ledger;
 pub mod checkpoint;
 pub mod tables;
 pub mod crawl;
+pub mod simulate;
 
 // what watches it, and the way in
 pub mod config;

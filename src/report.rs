@@ -1,6 +1,6 @@
 //! What a crawl says at its end: report.json (schema 1), report.html, and the closing summary.
 
-mod html;
+pub(crate) mod html;
 pub mod summary;
 pub mod words;
 

@@ -21,6 +21,35 @@ pub(super) fn keep_lean() {
     }
 }
 
+/// Lets each of so many threads have an arena of its own, for work that is short and does little but allocate.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub(super) fn be_quick(threads: usize) {
+    let arenas = libc::c_int::try_from(threads).unwrap_or(libc::c_int::MAX);
+    // SAFETY: as in `keep_lean`.
+    #[expect(unsafe_code, reason = "a call into the C library without a safe form")]
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, arenas);
+    }
+}
+
+/// Other systems' heaps are left as they are.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub(super) fn be_quick(_threads: usize) {}
+
+/// Gives what is free back to the system.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub(super) fn give_back() {
+    // SAFETY: malloc_trim takes a number and may be called at any time.
+    #[expect(unsafe_code, reason = "a call into the C library without a safe form")]
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
+/// Other systems' heaps are left as they are.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub(super) fn give_back() {}
+
 /// Other systems' heaps are left as they are.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub(super) fn keep_lean() {}

@@ -11,6 +11,7 @@ mod forget;
 mod lists;
 mod log;
 mod settings;
+mod simulate;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -74,6 +75,9 @@ enum Command {
     /// Seen-set filters: sizes, saved files, speed
     #[command(subcommand, subcommand_value_name = "COMMAND")]
     Filter(FilterCommand),
+    /// A crawl over a web made of arithmetic, in virtual time, without a network
+    #[command(max_term_width = HELP_WIDTH)]
+    Simulate(simulate::SimulateArgs),
     /// Settings: write a commented file, check one, show the effective ones
     #[command(subcommand, subcommand_value_name = "COMMAND")]
     Config(ConfigCommand),
@@ -201,6 +205,7 @@ fn dispatch(command: Option<Command>, matches: &ArgMatches) -> ExitCode {
         Some(Command::Filter(FilterCommand::Check(args))) => saved::check(&args),
         Some(Command::Filter(FilterCommand::Merge(args))) => saved::merge(&args),
         Some(Command::Filter(FilterCommand::Bench(args))) => bench::run(&args),
+        Some(Command::Simulate(args)) => simulate::run(&args),
         Some(Command::Config(ConfigCommand::Init { file })) => settings::init(&file),
         Some(Command::Config(ConfigCommand::Check { file })) => settings::check(&file),
         Some(Command::Config(ConfigCommand::Show)) => {

@@ -44,6 +44,7 @@ use drive::{Clock, Crawl, Ended, Limits};
 pub use drive::{DRAIN, Place};
 pub use grow::REMEMBERED_KEYS;
 pub use start::OWN_FILES;
+pub use usage::resident;
 
 /// What the crawl looks like at one moment: for the progress line and, at the end, the report.
 #[derive(Debug, Clone)]

@@ -19,6 +19,13 @@ pub(super) fn now() -> Usage {
     }
 }
 
+/// Bytes of memory that this process holds now.
+#[must_use]
+pub fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    kib(&status, "VmRSS:").unwrap_or(0) * 1024
+}
+
 /// Bytes of memory that the system could still give; nothing where it does not say.
 pub(super) fn available() -> Option<u64> {
     let info = std::fs::read_to_string("/proc/meminfo").ok()?;
@@ -40,7 +47,11 @@ fn cpu_ticks(stat: &str) -> Option<u64> {
 }
 
 fn peak_kib(status: &str) -> Option<u64> {
-    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    kib(status, "VmHWM:")
+}
+
+fn kib(status: &str, name: &str) -> Option<u64> {
+    let line = status.lines().find(|line| line.starts_with(name))?;
     line.split_whitespace().nth(1)?.parse().ok()
 }
 

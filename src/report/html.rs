@@ -318,7 +318,7 @@ fn table(out: &mut String, title: &str, rows: &[(&str, String)]) {
 }
 
 /// Text as HTML: media types and addresses come from strangers.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

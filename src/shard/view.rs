@@ -16,9 +16,9 @@ impl Shard {
         self.seen.as_mut()
     }
 
-    /// Puts a larger seen-set in place of the present one.
-    pub fn replace_seen(&mut self, seen: Box<dyn SeenSet>) {
-        self.seen = seen;
+    /// Puts a larger seen-set in place of the present one, which it gives back.
+    pub fn replace_seen(&mut self, seen: Box<dyn SeenSet>) -> Box<dyn SeenSet> {
+        std::mem::replace(&mut self.seen, seen)
     }
 
     /// Requests in flight.

@@ -1,6 +1,6 @@
 //! What the links of a page are resolved against, and the short way for plain links.
 //!
-//! Most links are a path or an address on the page's own host, written in characters that the URL Standard's parser
+//! Most links are a path, or an address of a host with a plain name, written in characters that the URL Standard's parser
 //! leaves alone. Those are put together from the base and the text in one pass; all others go through the parser.
 //! A property test holds the two ways equal.
 
@@ -10,7 +10,7 @@ use encoding_rs::Encoding;
 
 use super::canonical::Parts;
 use super::identity::Identity;
-use super::normalize::{CrawlUrl, Scheme, host_start};
+use super::normalize::{CrawlUrl, MAX_URL_BYTES, Scheme, host_start};
 use super::query;
 use super::whatwg::Parsed;
 
@@ -139,6 +139,7 @@ impl Plain {
         let (prefix, tail) = match raw.strip_prefix(origin) {
             Some(rest) if rest.starts_with('/') => (origin, rest),
             _ => match raw.as_bytes() {
+                [b'h', b't', b't', b'p', b':' | b's', ..] => return absolute(raw),
                 [b'/', b'/', ..] | [] => return None,
                 [b'/', ..] => (origin, raw),
                 [b'.', b'.', b'/', ..] => self.climb(raw),
@@ -168,6 +169,56 @@ impl Plain {
         }
         (folder, rest)
     }
+}
+
+/// Longest host name that takes the short way, bytes. Longer ones are no better, only rarer.
+const PLAIN_HOST: usize = 128;
+
+/// The address of a text that needs no parser and no base: `http` or `https`, a plain name, no port, a plain path.
+pub(super) fn absolute(raw: &str) -> Option<CrawlUrl> {
+    if raw.len() > MAX_URL_BYTES {
+        return None; // the parser's way says why
+    }
+    let (scheme, rest) = match raw.strip_prefix("http") {
+        Some(rest) => match rest.strip_prefix("s://") {
+            Some(rest) => (Scheme::Https, rest),
+            None => (Scheme::Http, rest.strip_prefix("://")?),
+        },
+        None => return None,
+    };
+    let host_len = plain_host_len(rest.as_bytes())?;
+    let host_start = raw.len() - rest.len();
+    let path_start = host_start + host_len;
+    let len = plain_len(rest.get(host_len..)?, true)?;
+    let href = raw.get(..path_start + len)?.to_owned();
+    CrawlUrl::assemble(href, scheme, scheme.default_port(), path_start, path_start).ok()
+}
+
+/// The length of the host in front of a `/`, if it is a name in small letters, digits, single hyphens and dots that no rule for
+/// names (IDNA, numbers, empty labels) says anything about.
+fn plain_host_len(bytes: &[u8]) -> Option<usize> {
+    // before each byte stands as it were a dot
+    let (mut before, mut label_start) = (b'.', 0);
+    for (at, &byte) in bytes.iter().take(PLAIN_HOST).enumerate() {
+        match byte {
+            b'a'..=b'z' | b'0'..=b'9' => {}
+            b'-' if before.is_ascii_alphanumeric() => {}
+            b'.' if before.is_ascii_alphanumeric() => label_start = at + 1,
+            // a last label that begins with a letter is no number
+            b'/' if before.is_ascii_alphanumeric() => {
+                return bytes
+                    .get(label_start)
+                    .filter(|byte| byte.is_ascii_lowercase())
+                    .map(|_| at);
+            }
+            _ => return None,
+        }
+        if at + 1 - label_start > 63 {
+            return None;
+        }
+        before = byte;
+    }
+    None
 }
 
 /// What the parser does with a byte of a path or query.
@@ -326,6 +377,8 @@ mod tests {
             "../c",
             "../../../c#d",
             "../",
+            "http://hh/",
+            "https://a-b.1c.example/x?y#z",
         ] {
             assert!(base.join_plain(plain, &Identity::default()).is_some(), "{plain}");
         }
@@ -342,7 +395,18 @@ mod tests {
             "c'",
             "/%2e",
             "http://h:80/",
-            "http://hh/",
+            "http://hh",
+            "http://Hh/",
+            "http://h./",
+            "http://.h/",
+            "http://a..b/",
+            "http://a-/",
+            "http://a.1/",
+            "http://xn--a/",
+            "http://a.0x1/",
+            "http://u@h/",
+            "http:/hh/",
+            "http://hh/./",
         ] {
             assert!(base.join_plain(other, &Identity::default()).is_none(), "{other}");
         }
@@ -360,17 +424,20 @@ mod tests {
                 3 => "[a-zA-Z0-9_~-]{1,3}",
                 3 => prop::sample::select(vec![
                     "/", ".", "..", "../", ":", "?", "#", "%", "%2e", "%2E", "%41", "&", "=", "@", "//", "\\", " ", "'", "!", "$", "*", "+",
-                    ",", ";", "(", ")", "http:", "http://h/", "https://h.example:8443", "\n", "\u{e9}",
+                    ",", ";", "(", ")", "http:", "http://h/", "https://h.example:8443", "\n", "\u{e9}", "http://", "https://", "-",
+                    "xn--", "0x1", "www.", ".example/", "1.2.3.4", "localhost/",
                 ]).prop_map(str::to_owned),
                 1 => any::<char>().prop_map(String::from),
             ], 0..8),
+            scheme in prop::sample::select(vec!["", "", "http://", "https://"]),
         ) {
-            let raw = pieces.concat();
+            let raw = scheme.to_owned() + &pieces.concat();
             let base = Base::of(&page(at), None);
             let by_parser = Parsed::parse(&raw, Some(&base.parsed)).ok().map(|mut parsed| { parsed.strip(); parsed.into_href() });
             if let Some(url) = base.join_plain(&raw, &Identity::default()) {
                 prop_assert_eq!(Some(url.href()), by_parser.as_deref(), "{:?}", raw);
-                prop_assert_eq!(url.clone(), page(url.href()));
+                let again = Parsed::parse(url.href(), None).unwrap();
+                prop_assert_eq!(Ok(url), CrawlUrl::from_parsed(again, &Identity::default()));
             }
         }
     }

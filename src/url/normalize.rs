@@ -97,6 +97,12 @@ impl CrawlUrl {
     /// # Errors
     /// [`Reject`] says why the text is not one.
     pub fn parse(raw: &str, identity: &Identity) -> Result<Self, Reject> {
+        if !identity.rules.keep_hashbang
+            && let Some(mut url) = super::base::absolute(raw)
+        {
+            url.fold(None, identity);
+            return Ok(url);
+        }
         let raw = without_line_separators(raw);
         reject_unread(raw)?;
         Self::from_parsed(Parsed::parse(raw, None).map_err(malformed)?, identity)
@@ -119,7 +125,7 @@ impl CrawlUrl {
         )
     }
 
-    fn from_parsed(mut parsed: Parsed, identity: &Identity) -> Result<Self, Reject> {
+    pub(super) fn from_parsed(mut parsed: Parsed, identity: &Identity) -> Result<Self, Reject> {
         let Some(scheme) = Scheme::of(parsed.scheme()) else {
             return Err(Reject::Scheme(shortened(parsed.scheme())));
         };

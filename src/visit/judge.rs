@@ -266,7 +266,8 @@ impl Judge {
                 return;
             }
         };
-        if let Some(rule) = traps::address::rule(url.path_and_query())
+        if !self.traps.off
+            && let Some(rule) = traps::address::rule(url.path_and_query())
             && self.traps.of(url.host_key()).holds(rule)
         {
             self.leave(&url, &page.url, rule, judged);

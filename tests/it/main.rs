@@ -41,6 +41,7 @@ mod proxies; // ways through a proxy
 mod seed_rules; // options of single seeds, and of single hosts
 mod seen; // what URLs are remembered by, and forgotten again
 mod redirects; // where a redirect leads, and why not
+mod simulate; // a web of arithmetic, where truth is counted
 mod sitemap; // sitemaps and feeds: found, read, bounded
 mod survey; // what was met, by estimate
 mod virtual_time; // whole crawls in virtual time, killed thousands of times
