@@ -79,6 +79,60 @@ impl Batch {
         matches!(self.changes.remove(&(table, key.to_vec())), Some(Some(_)))
     }
 
+    /// The row as it will be once this batch is applied to the store.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub fn get_over(&self, store: &dyn Store, table: Table, key: &[u8]) -> io::Result<Option<Vec<u8>>> {
+        match self.changes.get(&(table, key.to_vec())) {
+            Some(change) => Ok(change.clone()),
+            None => store.get(table, key),
+        }
+    }
+
+    /// Rows with `after < key` that start with `prefix`, at most `limit`, as they will be once this batch is applied to the
+    /// store; and whether these are all. Where they are not, there is at least one.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub fn range_over(
+        &self,
+        store: &dyn Store,
+        table: Table,
+        after: &[u8],
+        prefix: &[u8],
+        limit: usize,
+    ) -> io::Result<(Vec<Row>, bool)> {
+        let mut after = after.to_vec();
+        loop {
+            let stored = store.range(table, &after, false, prefix, limit)?;
+            let last = (stored.len() >= limit)
+                .then(|| stored.last().map(|(key, _)| key.clone()))
+                .flatten();
+            let mut rows: BTreeMap<Vec<u8>, Vec<u8>> = stored.into_iter().collect();
+            let from = (Bound::Excluded((table, after.clone())), Bound::Unbounded);
+            for ((_, key), change) in self
+                .changes
+                .range(from)
+                .take_while(|((of, key), _)| *of == table && last.as_ref().is_none_or(|last| key <= last))
+                .filter(|((_, key), _)| key.starts_with(prefix))
+            {
+                match change {
+                    Some(value) => rows.insert(key.clone(), value.clone()),
+                    None => rows.remove(key),
+                };
+            }
+            match last {
+                // all that were read are removed by the batch: there may be more behind them
+                Some(last) if rows.is_empty() => after = last,
+                last => {
+                    let complete = last.is_none() && rows.len() <= limit;
+                    return Ok((rows.into_iter().take(limit).collect(), complete));
+                }
+            }
+        }
+    }
+
     /// Number of rows it changes.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -285,6 +339,56 @@ impl Store for MemoryStore {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    proptest::proptest! {
+        /// Reading through a batch is reading after it was committed.
+        #[test]
+        fn a_batch_is_read_as_if_it_were_committed(
+            there in proptest::collection::btree_map(0_u8..40, 0_u8..9, 0..40),
+            changes in proptest::collection::vec((0_u8..40, proptest::option::of(0_u8..9)), 0..40),
+            after in 0_u8..40,
+            limit in 1_usize..6,
+        ) {
+            let mut store = MemoryStore::default();
+            let mut first = Batch::default();
+            for (key, value) in &there {
+                first.put(Table::Queue, &[key % 3, *key], vec![*value]);
+            }
+            store.commit(first, true).unwrap();
+            let (mut over, mut batch) = (Batch::default(), Batch::default());
+            for (key, value) in &changes {
+                for batch in [&mut over, &mut batch] {
+                    match value {
+                        Some(value) => batch.put(Table::Queue, &[key % 3, *key], vec![*value]),
+                        None => batch.remove(Table::Queue, &[key % 3, *key]),
+                    }
+                    batch.put(Table::Hosts, &[key % 3, 0], vec![1]);
+                }
+            }
+            let mut committed = store.after_kill();
+            committed.commit(batch, true).unwrap();
+            for host in 0..3_u8 {
+                let all = committed.range(Table::Queue, &[host, after], false, &[host], 100).unwrap();
+                let mut rows = Vec::new();
+                let mut from = vec![host, after];
+                loop {
+                    let (more, complete) = over.range_over(&store, Table::Queue, &from, &[host], limit).unwrap();
+                    proptest::prop_assert!(more.len() <= limit && (complete || !more.is_empty()));
+                    from = more.last().map_or(from, |(key, _)| key.clone());
+                    rows.extend(more);
+                    if complete {
+                        break;
+                    }
+                }
+                proptest::prop_assert_eq!(rows, all);
+                let key = [host, after];
+                proptest::prop_assert_eq!(
+                    over.get_over(&store, Table::Queue, &key).unwrap(),
+                    committed.get(Table::Queue, &key).unwrap()
+                );
+            }
+        }
+    }
 
     fn exercise(store: &mut dyn Store) {
         let mut batch = Batch::default();

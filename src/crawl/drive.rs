@@ -290,7 +290,17 @@ impl<F: Fetcher> Loop<'_, F> {
                 }
                 Next::Settle(settlement) => self.settle(*settlement, now, permit),
                 Next::Move(fact) => self.write(*fact, None, None, PageRows::default(), permit),
-                Next::Refill { host, after, robots } => self.order(Order::Refill { host, after, robots })?,
+                Next::Refill {
+                    host,
+                    after,
+                    most,
+                    robots,
+                } => self.order(Order::Refill {
+                    host,
+                    after,
+                    most,
+                    robots,
+                })?,
                 Next::NotBefore(due) => {
                     self.wake = Some(self.crawl.clock.instant(due));
                     break;

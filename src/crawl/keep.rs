@@ -28,6 +28,7 @@ pub(super) enum Order {
     Refill {
         host: HostId,
         after: Option<Place>,
+        most: usize,
         robots: Option<Scheme>,
     },
     /// Look keys up in the table of an exact seen-set.
@@ -96,7 +97,7 @@ pub(super) async fn keep(mut ledger: Box<Ledger>, mut orders: UnboundedReceiver<
         }
         if !ledger.is_loose() {
             due = None;
-            // whatever made it durable: the time, a refill, a checkpoint or a full WARC file
+            // whatever made it durable: the time, a checkpoint or a full WARC file
             if ledger.written() > told {
                 told = ledger.written();
                 let _ = words.send(Word::Durable {
@@ -118,8 +119,13 @@ fn serve(ledger: &mut Ledger, order: Order, words: &UnboundedSender<Word>) -> Re
                 drop(permit);
             }
         }
-        Order::Refill { host, after, robots } => {
-            let refilled = ledger.refill(host, after, robots)?;
+        Order::Refill {
+            host,
+            after,
+            most,
+            robots,
+        } => {
+            let refilled = ledger.refill(host, after, most, robots)?;
             let _ = words.send(Word::Refilled(refilled));
         }
         Order::Find { question, keys } => {

@@ -11,9 +11,7 @@ use super::{Item, Place};
 
 /// Items of one host kept in memory at most.
 pub const HEAD_MAX: usize = 1_024;
-/// A head shorter than this is refilled from the store.
-pub const HEAD_LOW: usize = 256;
-/// Rows asked of the store at once.
+/// Rows asked of the store at once, at most.
 pub const REFILL_ROWS: usize = 512;
 /// Items that come in beyond the edge during one refill and are remembered.
 const LATE_MAX: usize = 1_024;
@@ -126,10 +124,11 @@ impl Queue {
         self.out.remove(&place);
     }
 
-    /// Should the store be asked now? If so the place after which it shall read; the refill is then under way.
-    pub fn wants_refill(&mut self) -> Option<Place> {
+    /// Should the store be asked now, because fewer than `low` items are in memory (or none)? If so the place after which it shall
+    /// read; the refill is then under way.
+    pub fn wants_refill(&mut self, low: usize) -> Option<Place> {
         let edge = self.edge?;
-        if self.head.len() >= HEAD_LOW || matches!(self.refill, Refill::Asked { .. }) {
+        if self.head.len() >= low.max(1) || matches!(self.refill, Refill::Asked { .. }) {
             return None;
         }
         self.refill = Refill::Asked {
@@ -146,7 +145,7 @@ impl Queue {
         matches!(self.refill, Refill::Asked { .. })
     }
 
-    /// The store's answer: all rows after the edge, up to `REFILL_ROWS`; `complete` if there were no more.
+    /// The store's answer: all rows after the edge, up to as many as were asked for; `complete` if there were no more.
     pub fn refilled(&mut self, rows: Rows, complete: bool) {
         let Refill::Asked { late, out, overflowed } = std::mem::take(&mut self.refill) else {
             unreachable!("the store answers only when it was asked");
@@ -250,7 +249,7 @@ mod tests {
                         store.remove(&place);
                     },
                     // the store sees everything written before it was asked
-                    Step::Ask => if let Some(after) = queue.wants_refill() {
+                    Step::Ask => if let Some(after) = queue.wants_refill(256) {
                         committed = store.clone();
                         asked = Some(after);
                     },
@@ -259,7 +258,7 @@ mod tests {
             }
             for _ in 0..10_000 {
                 answer(&mut queue, &mut asked, &committed);
-                if let Some(after) = queue.wants_refill() {
+                if let Some(after) = queue.wants_refill(256) {
                     committed = store.clone();
                     asked = Some(after);
                 }
@@ -283,7 +282,7 @@ mod tests {
             assert!(queue.in_memory() <= HEAD_MAX);
         }
         for sequence in 0..10_000 {
-            if queue.wants_refill().is_some() {
+            if queue.wants_refill(256).is_some() {
                 break;
             }
             assert_eq!(queue.pop().unwrap().0.sequence, sequence);

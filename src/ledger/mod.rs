@@ -24,7 +24,7 @@ use crate::archive::warc::{Original, WarcInfo};
 use crate::clock::Time;
 use crate::cookies::Change;
 use crate::disk::Disk;
-use crate::frontier::queue::{REFILL_ROWS, Rows};
+use crate::frontier::queue::Rows;
 use crate::frontier::{HostId, Item, Place};
 use crate::hash::Fingerprint;
 use crate::seen::Kind;
@@ -396,24 +396,24 @@ impl Ledger {
         self.sync()
     }
 
-    /// Reads a host's rows after a place and its robots.txt. What was written before is committed first, so that the
-    /// answer holds every fact that came before the question.
+    /// Reads so many of a host's rows after a place at most, and its robots.txt. The answer holds every fact that came before the
+    /// question, whether it was committed or stands in the batch.
     ///
     /// # Errors
-    /// If the store cannot be written or read.
+    /// If the store cannot be read.
     pub fn refill(
-        &mut self,
+        &self,
         host: HostId,
         after: Option<Place>,
+        most: usize,
         robots: Option<Scheme>,
     ) -> Result<Refilled, WriteError> {
-        self.sync()?;
-        let rows = after.map(|after| self.rows(host, after)).transpose()?;
+        let rows = after.map(|after| self.rows(host, after, most)).transpose()?;
         let robots = match robots {
             Some(scheme) => Some((
                 scheme,
-                self.store
-                    .get(Table::Robots, &robots_key(host, scheme))
+                self.batch
+                    .get_over(self.store.as_ref(), Table::Robots, &robots_key(host, scheme))
                     .naming("state/store")?,
             )),
             None => None,
@@ -421,13 +421,12 @@ impl Ledger {
         Ok(Refilled { host, rows, robots })
     }
 
-    fn rows(&self, host: HostId, after: Place) -> Result<(Rows, bool), WriteError> {
-        let prefix = host.to_be_bytes();
+    fn rows(&self, host: HostId, after: Place, most: usize) -> Result<(Rows, bool), WriteError> {
+        let (prefix, after) = (host.to_be_bytes(), after.row_key(host));
         let found = self
-            .store
-            .range(Table::Queue, &after.row_key(host), false, &prefix, REFILL_ROWS);
-        let found = found.naming("state/store")?;
-        let complete = found.len() < REFILL_ROWS;
+            .batch
+            .range_over(self.store.as_ref(), Table::Queue, &after, &prefix, most);
+        let (found, complete) = found.naming("state/store")?;
         let mut rows = Vec::with_capacity(found.len());
         for (key, value) in found {
             let place = Place::from_row_key(&key).map(|(_, place)| place);

@@ -14,6 +14,7 @@ mod group;
 mod host;
 mod own;
 mod refill;
+mod settings;
 mod settle;
 mod trap;
 mod view;
@@ -28,6 +29,7 @@ use group::{Gate, Groups};
 use host::{Access, Host, Mood, ROBOTS_PRECLUDED, ROBOTS_UNREACHABLE, TRAPPED};
 pub use host::{HostRow, ROBOTS_LIFE, Retired, StoredAccess};
 pub use own::{Own, seed_number};
+pub use settings::Settings;
 
 use crate::clock::Time;
 use crate::cookies::Jar;
@@ -36,10 +38,10 @@ use crate::frontier::{HostId, Item, Path, Place};
 use crate::politeness::{self, GlobalPace, Patience};
 use crate::scope::{Sitemaps, blocklist::Blocklist};
 use crate::seen::SeenSet;
-use crate::traps;
 use crate::url::{CrawlUrl, Scheme};
 
-/// Items of all queues kept in memory, at most (about 300 bytes each).
+/// Items of all queues kept in memory (about 300 bytes each): so many as they are found, and so many again that come back from the
+/// store. Beyond 12,500 hosts with something to fetch these have eight each.
 pub const WINDOW_ITEMS: usize = 100_000;
 /// Bytes of parsed robots.txt kept in memory; beyond it they are read from the store again when they are needed.
 pub const ROBOTS_CACHE_BYTES: usize = 16 << 20;
@@ -50,33 +52,6 @@ pub const ROBOTS_REDIRECTS: u8 = 5;
 pub const MAX_DETOURS: u32 = 64;
 /// How long a host waits for a fact to become durable before it is looked at again.
 const HOLD_STEP: Duration = Duration::from_millis(20);
-
-/// The settings of a shard.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// Pace and patience.
-    pub patience: Patience,
-    /// Obey robots.txt.
-    pub robots: bool,
-    /// The product token that robots.txt speaks to.
-    pub agent: String,
-    /// Requests in flight to one host.
-    pub per_host: usize,
-    /// Tries after the first.
-    pub retries: u32,
-    /// URLs fetched of one host at most.
-    pub max_pages_per_host: Option<u64>,
-    /// What holds for single hosts and seeds.
-    pub own: Own,
-    /// Names that share an address share one gap.
-    pub per_address: bool,
-    /// Read sitemaps.
-    pub sitemaps: Sitemaps,
-    /// URLs admitted from sitemaps in the whole job at most.
-    pub max_sitemap_urls: u64,
-    /// The rules against traps.
-    pub traps: traps::Settings,
-}
 
 /// What the loop does next.
 #[derive(Debug)]
@@ -89,6 +64,8 @@ pub enum Next {
         host: HostId,
         /// Rows after this place; `None` if only robots.txt is wanted.
         after: Option<Place>,
+        /// So many rows at most.
+        most: usize,
         /// The origins whose robots.txt is wanted.
         robots: Option<Scheme>,
     },
@@ -238,7 +215,13 @@ impl Shard {
         loop {
             if let Some((host, after, robots)) = self.wishes.pop() {
                 self.refilling += 1;
-                return Next::Refill { host, after, robots };
+                let most = self.share();
+                return Next::Refill {
+                    host,
+                    after,
+                    most,
+                    robots,
+                };
             }
             if let Some((due, _)) = self.ready.peek()
                 && now < self.paced_until

@@ -3,21 +3,33 @@
 use std::sync::Arc;
 
 use super::host::Access;
-use super::{ROBOTS_CACHE_BYTES, Shard};
+use super::{ROBOTS_CACHE_BYTES, Shard, WINDOW_ITEMS};
+use crate::frontier::queue::REFILL_ROWS;
 use crate::frontier::{HostId, Item, Place};
 use crate::robots::Robots;
 use crate::url::Scheme;
 
+/// Rows that a host's head may have however many hosts there are.
+pub(super) const LEAST_SHARE: usize = 8;
+
 impl Shard {
+    /// Rows that a host's head is filled to: its share of the memory that all heads have.
+    pub(super) fn share(&self) -> usize {
+        let heads = self.scheduled() + self.in_flight + self.refilling + 1;
+        (WINDOW_ITEMS / heads).clamp(LEAST_SHARE, REFILL_ROWS)
+    }
+
     pub(super) fn prefetch(&mut self, id: HostId) {
-        if let Some(after) = self.host(id).queue.wants_refill() {
+        let low = self.share() / 2;
+        if let Some(after) = self.host(id).queue.wants_refill(low) {
             self.wishes.push((id, Some(after), None));
         }
     }
 
     /// Asks the store for rows (if the head ran low) and for a robots.txt.
     pub(super) fn refill(&mut self, id: HostId, robots: Option<Scheme>) {
-        let after = self.host(id).queue.wants_refill();
+        let low = self.share() / 2;
+        let after = self.host(id).queue.wants_refill(low);
         if after.is_some() || robots.is_some() {
             self.wishes.push((id, after, robots));
         }

@@ -321,6 +321,63 @@ fn memory_holds_a_window_of_the_queues_and_the_store_the_rest() {
 }
 
 #[test]
+fn many_hosts_share_the_window_when_the_store_answers_too() {
+    let mut shard = shard(Settings {
+        robots: false,
+        ..settings()
+    });
+    let hosts = 5_000;
+    let mut rows: std::collections::BTreeMap<(HostId, Place), Item> = std::collections::BTreeMap::new();
+    for host in 0..hosts {
+        let links = (0..60).map(|n| link(&format!("http://h{host}/{n}"))).collect();
+        let fact = shard.offer_seeds(links, LinkCounts::default(), at(0.0));
+        rows.extend(fact.put.into_iter().map(|(id, place, row)| {
+            let item = Item::from_row(&row, &Identity::default()).unwrap();
+            ((id, place), item)
+        }));
+    }
+    let (mut now, mut fetched, mut most_held) = (at(0.0), 0, 0);
+    // every host has some turns; what it fetches leads nowhere
+    while fetched < 8 * hosts {
+        match shard.next(now) {
+            Next::Start(work) => {
+                let What::Page { place, .. } = &work.what else {
+                    unreachable!()
+                };
+                assert!(rows.remove(&(work.host, *place)).is_some(), "once, and it was there");
+                let end = End::Answered {
+                    status: 200,
+                    mime: "text/html".to_owned(),
+                    cut_short: false,
+                    retry_after: None,
+                    received: 0,
+                    decoded: 0,
+                };
+                shard.finish(Done::new(*work, end, now), now);
+                fetched += 1;
+            }
+            Next::Refill { host, after, most, .. } => {
+                let after = after.unwrap();
+                let found: Vec<_> = rows
+                    .range((host, after)..=(host, Place::LAST))
+                    .filter(|((_, place), _)| *place > after)
+                    .map(|((_, place), item)| (*place, item.clone()))
+                    .take(most)
+                    .collect();
+                let complete = found.len() < most;
+                shard.refilled(host, Some((found, complete)), None);
+            }
+            Next::NotBefore(due) => now = due,
+            other => unreachable!("{other:?}"),
+        }
+        most_held = most_held.max(shard.window);
+    }
+    let held: usize = shard.hosts.iter().map(|host| host.queue.in_memory()).sum();
+    assert_eq!(held, shard.window, "the count is what is held");
+    assert!(most_held <= 2 * WINDOW_ITEMS, "{most_held}");
+}
+
+#[test]
 fn a_resumed_host_is_held_its_own_delay_and_no_longer_than_the_longest_wait() {
     let now = at(1_000_000.0);
     let row = |due: Time, delay: Option<u64>| HostRow {

@@ -8,6 +8,7 @@
 mod met;
 pub mod page;
 pub mod rows;
+mod setup;
 pub mod web;
 mod workers;
 
@@ -18,17 +19,15 @@ use std::time::Duration;
 
 use met::Met;
 use rows::QueueRows;
+use setup::{everywhere, key, of_shard};
 use web::{MAX_PAGES, Web};
 use workers::{Answer, Ask, Workers};
 
 use crate::clock::Time;
 use crate::hash::HashKey;
-use crate::politeness::Patience;
-use crate::scope::{Scope, ScopeKind, Sitemaps};
 use crate::seen::{self, Account, Kind};
-use crate::shard::{self, Done, Fact, HostRow, Link, Next, Shard, What, Work};
+use crate::shard::{Done, Fact, HostRow, Link, Next, Shard, What, Work};
 use crate::stats::LinkCounts;
-use crate::traps;
 use crate::url::Identity;
 
 /// Most URLs of a simulated crawl.
@@ -169,48 +168,6 @@ pub fn run(settings: &Settings, watch: &mut dyn Watch) -> io::Result<Outcome> {
     })
 }
 
-/// The key of the hash follows from the seed, so that a run can be repeated. A crawl's key is random.
-fn key(seed: u64) -> HashKey {
-    let halves = [seen::mixed(seed), seen::mixed(seed ^ 1)].map(u64::to_le_bytes);
-    let mut key = [0; 16];
-    key.iter_mut()
-        .zip(halves.as_flattened())
-        .for_each(|(to, from)| *to = *from);
-    HashKey(key)
-}
-
-fn of_shard(settings: &Settings) -> shard::Settings {
-    shard::Settings {
-        patience: Patience {
-            delay: settings.delay,
-            delay_factor: 0.0,
-            max_wait: Duration::from_secs(30),
-            backoff_base: Duration::from_secs(1),
-            max_failures: 5,
-            global_rate: None,
-        },
-        robots: true,
-        agent: "crawler".to_owned(),
-        per_host: 1,
-        retries: 2,
-        max_pages_per_host: None,
-        own: shard::Own::default(),
-        per_address: false,
-        sitemaps: Sitemaps::No,
-        max_sitemap_urls: u64::MAX,
-        // a web without end is what this is about
-        traps: traps::Settings {
-            off: true,
-            overrides: Vec::new(),
-        },
-    }
-}
-
-/// Everything is in scope.
-fn everywhere() -> io::Result<Scope> {
-    Scope::new(ScopeKind::Any, &[], &[], None).map_err(io::Error::other)
-}
-
 /// A request that is under way.
 struct Flight {
     host: u32,
@@ -308,8 +265,13 @@ impl Crawl<'_> {
         while self.in_flight.len() < self.settings.concurrency as usize {
             match self.shard.next(self.now) {
                 Next::Start(work) => self.start(*work),
-                Next::Refill { host, after, robots } => {
-                    let rows = after.map(|after| self.rows.after(host, after, &self.web, &self.identity));
+                Next::Refill {
+                    host,
+                    after,
+                    most,
+                    robots,
+                } => {
+                    let rows = after.map(|after| self.rows.after(host, after, most, &self.web, &self.identity));
                     // there is none to be had: every robots.txt is missing
                     let robots = robots.map(|scheme| (scheme, None));
                     self.shard.refilled(host, rows, robots);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use super::web::Web;
-use crate::frontier::queue::{REFILL_ROWS, Rows};
+use crate::frontier::queue::Rows;
 use crate::frontier::{HostId, Item, Path, Place};
 use crate::url::{CrawlUrl, Identity};
 
@@ -110,9 +110,9 @@ impl QueueRows {
         }
     }
 
-    /// The next rows of a host after a place, and whether they are all.
+    /// The next rows of a host after a place, `most` at most, and whether they are all.
     #[must_use]
-    pub fn after(&self, host: HostId, place: Place, web: &Web, identity: &Identity) -> (Rows, bool) {
+    pub fn after(&self, host: HostId, place: Place, most: usize, web: &Web, identity: &Identity) -> (Rows, bool) {
         let mut rows = Rows::new();
         let Some(lines) = self.lines.get(&host) else {
             return (rows, true);
@@ -133,7 +133,7 @@ impl QueueRows {
                     if at <= place {
                         continue;
                     }
-                    if rows.len() == REFILL_ROWS {
+                    if rows.len() == most {
                         return (rows, false);
                     }
                     if let Some(item) = item(u64::from(row.page), *priority, web, identity) {
@@ -199,7 +199,7 @@ mod tests {
                 let mut at = Place::FIRST;
                 let mut all = Vec::new();
                 loop {
-                    let (more, complete) = rows.after(host, at, &WEB, &identity);
+                    let (more, complete) = rows.after(host, at, 7, &WEB, &identity);
                     all.extend(more.iter().map(|(place, item)| (*place, Web::page(&item.url).unwrap())));
                     if complete {
                         break;

@@ -193,6 +193,7 @@ fn parsed_rules_leave_memory_when_there_are_too_many_and_come_back() {
             Next::Refill {
                 host,
                 after,
+                most: _,
                 robots: Some(scheme),
             } => {
                 asked += 1;
