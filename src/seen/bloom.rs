@@ -222,6 +222,51 @@ mod tests {
         }
     }
 
+    /// Who knows the key makes a handful of addresses that set just the bits of an address they wish lost. Under another key they
+    /// are a handful of addresses.
+    #[test]
+    fn addresses_crafted_against_a_known_key_hide_a_page_and_under_a_random_key_they_do_not() {
+        use crate::hash::HashKey;
+        const CAPACITY: u64 = 1_000;
+        const VICTIM: &str = "https://news.example/2026/what-they-do-not-want-archived.html";
+        let bits_of = |keys: &[Fingerprint]| {
+            let mut filter = filter(CAPACITY, 0.01);
+            filter.insert_batch(keys, &mut vec![false; keys.len()]);
+            filter.as_bits().iter_ones().collect::<HashSet<_>>()
+        };
+        let known = HashKey([0; 16]);
+        let print = |key: &HashKey, url: &str| key.fingerprint(url.as_bytes());
+        let mut open = bits_of(&[print(&known, VICTIM)]);
+        let mut crafted: Vec<String> = Vec::new();
+        for n in 0.. {
+            let url = format!("https://spam.example/{n}");
+            let bits = bits_of(&[print(&known, &url)]);
+            if open.iter().any(|bit| bits.contains(bit)) {
+                open.retain(|bit| !bits.contains(bit));
+                crafted.push(url);
+            }
+            if open.is_empty() {
+                break;
+            }
+        }
+        assert!(
+            crafted.len() <= 8,
+            "a page of ours may have as many links: {}",
+            crafted.len()
+        );
+        let is_lost = |key: &HashKey| {
+            let mut filter = filter(CAPACITY, 0.01);
+            let keys: Vec<_> = crafted.iter().map(|url| print(key, url)).collect();
+            filter.insert_batch(&keys, &mut vec![false; keys.len()]);
+            filter.contains(print(key, VICTIM))
+        };
+        assert!(is_lost(&known));
+        // the chance is below 1 in 10^9 for each
+        for _ in 0..100 {
+            assert!(!is_lost(&HashKey::random().unwrap()));
+        }
+    }
+
     #[test]
     fn lines_that_were_copied_can_be_loaded() {
         let mut bloom = filter(10_000, 0.01);

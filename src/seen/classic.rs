@@ -181,3 +181,28 @@ impl Part for Classic {
         keys_at_fill(self.hashes, self.ones, self.cells())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    /// Places `h1 + i * h2` are all one place if `h2` is 0, and fall into a few if it shares a divisor with their number: the key then
+    /// has one bit, or two. An odd step and a mix behind it leave no such key.
+    #[test]
+    fn a_second_hash_of_zero_does_not_set_one_bit_alone() {
+        let (hashes, cells) = (7, 1 << 16);
+        for high in [0_u64, 1, 0xdead_beef, u64::MAX] {
+            for low in [0_u64, 1, 1 << 15, 1 << 16, 1 << 40] {
+                let textbook: HashSet<u64> = (0..u64::from(hashes))
+                    .map(|i| high.wrapping_add(low.wrapping_mul(i)) % (1 << 16))
+                    .collect();
+                let ours: HashSet<usize> = places(Fingerprint { high, low }, hashes, cells).collect();
+                assert!(ours.len() >= 6, "{high} {low}: {ours:?}");
+                if low == 0 || low >= 1 << 16 {
+                    assert_eq!(textbook.len(), 1);
+                }
+            }
+        }
+    }
+}

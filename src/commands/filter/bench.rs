@@ -10,8 +10,9 @@ use super::{grouped, percent};
 use crate::commands::{USAGE, fail, print};
 use crate::config::value;
 use crate::hash::{Fingerprint, HashKey};
+use crate::seen::bloom::Bloom;
 use crate::seen::sizing::float;
-use crate::seen::{self, Kind, SeenSet};
+use crate::seen::{self, Kind, SeenSet, layers};
 
 /// Keys in a batch: the links of a few pages.
 const BATCH: usize = 256;
@@ -21,6 +22,9 @@ const STRETCH: u64 = 1 << 16;
 const ABSENT: u64 = 1 << 20;
 /// Most keys that a bench fills a filter with.
 const MAX_ITEMS: u64 = 2_000_000_000;
+
+/// Most times that a filter is overfilled.
+const MAX_OVERFILL: u64 = 100;
 
 /// What `bench` is asked.
 #[derive(Debug, Args)]
@@ -34,6 +38,13 @@ pub(in crate::commands) struct BenchArgs {
     /// Only this kind
     #[arg(long, value_name = "KIND", value_parser = kind)]
     kind: Option<Kind>,
+    /// Instead: a bloom filter of fixed size, filled with up to N times the URLs it is made for
+    #[arg(long, value_name = "N", value_parser = times, conflicts_with = "kind")]
+    overfill: Option<u64>,
+}
+
+fn times(text: &str) -> Result<u64, String> {
+    value::whole(text, 1..=MAX_OVERFILL)
 }
 
 fn items(text: &str) -> Result<u64, String> {
@@ -49,6 +60,12 @@ fn kind(text: &str) -> Result<Kind, String> {
 }
 
 pub(in crate::commands) fn run(args: &BenchArgs) -> ExitCode {
+    if let Some(times) = args.overfill {
+        return match overfill(args, times) {
+            Ok(text) => print(&text),
+            Err(why) => fail(&why, USAGE),
+        };
+    }
     if args.kind == Some(Kind::Exact) {
         return fail(
             "exact is as fast as its table: see docs/seen.md; its filter is a bloom",
@@ -75,6 +92,48 @@ pub(in crate::commands) fn run(args: &BenchArgs) -> ExitCode {
         }
     }
     print(&text)
+}
+
+/// What a filter does that is too small and does not grow: a line for each time that as many keys come as it is made for.
+fn overfill(args: &BenchArgs, times: u64) -> Result<String, String> {
+    let lines = layers::check_and_size(Kind::Bloom, args.items, args.fp)?;
+    let mut bloom = Bloom::new(args.items, lines).map_err(|error| error.to_string())?;
+    let mut text = format!(
+        "a bloom filter of fixed size for {} keys at {}\n  {:>6} {:>9} {:>12} {:>12} {:>16}\n",
+        grouped(args.items),
+        percent(args.fp),
+        "filled",
+        "bits set",
+        "predicted",
+        "observed",
+        "new keys lost"
+    );
+    let mut new = vec![false; BATCH];
+    for time in 1..=times {
+        let (mut lost, mut start) = (0, (time - 1) * args.items);
+        let end = time * args.items;
+        while start < end {
+            let keys = keys(start, STRETCH.min(end - start));
+            for batch in keys.chunks(BATCH) {
+                let new = new.get_mut(..batch.len()).unwrap_or_default();
+                bloom.insert_batch(batch, new);
+                lost += new.iter().filter(|new| !**new).count() as u64;
+            }
+            start += STRETCH;
+        }
+        let absent = keys(1 << 60, ABSENT);
+        let wrong = absent.iter().filter(|key| bloom.contains(**key)).count() as u64;
+        let _ = writeln!(
+            text,
+            "  {:>4} x {:>9} {:>12} {:>12} {:>16}",
+            time,
+            percent(float(bloom.ones()) / float(bloom.bits())),
+            percent(bloom.predicted()),
+            percent(float(wrong) / float(ABSENT)),
+            percent(float(lost) / float(args.items)),
+        );
+    }
+    Ok(text)
 }
 
 fn measure(kind: Kind, args: &BenchArgs) -> Result<String, String> {
@@ -146,11 +205,36 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_overfilled_filter_goes_bad_as_predicted() {
+        let args = BenchArgs {
+            items: 2_000,
+            fp: 0.01,
+            kind: None,
+            overfill: Some(10),
+        };
+        let text = overfill(&args, 10).unwrap();
+        let rows: Vec<Vec<f64>> = text
+            .lines()
+            .skip(2)
+            .map(|line| line.split_whitespace().filter_map(|word| word.parse().ok()).collect())
+            .collect();
+        assert_eq!(rows.len(), 10);
+        for row in &rows {
+            let [_, _, predicted, observed, _] = row[..] else {
+                panic!("{text}")
+            };
+            assert!((observed / predicted - 1.0).abs() < 0.15, "{text}");
+        }
+        assert!(rows[0][3] < 1.2 && rows[4][3] > 60.0 && rows[9][3] > 90.0, "{text}");
+    }
+
+    #[test]
     fn every_kind_has_a_line_with_its_rate() {
         let args = BenchArgs {
             items: 20_000,
             fp: 0.01,
             kind: None,
+            overfill: None,
         };
         for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Exact) {
             let line = measure(kind, &args).unwrap();
