@@ -242,6 +242,38 @@ pub fn json(outcome: &Outcome, verdict: &Verdict) -> String {
     text + "\n"
 }
 
+/// Where a running job says how it stands: as in report.json, and what it is about.
+pub const NOW: &str = "state/now.json";
+
+/// Says how a running job stands. Nothing rests on it: it is not synced, and may be missing.
+///
+/// # Errors
+/// If the system cannot.
+pub fn write_now(job: &Path, outcome: &Outcome) -> io::Result<()> {
+    let verdict = Verdict::error("it is being crawled".to_owned(), 0);
+    let last = &outcome.last;
+    let now = Now {
+        report: Report::new(outcome, &verdict),
+        in_flight: last.in_flight,
+        hosts_active: last.hosts_active,
+        hosts_resting: last.hosts_resting,
+        last: &last.last,
+    };
+    let beside = job.join(format!("{NOW}.tmp"));
+    std::fs::write(&beside, serde_json::to_vec(&now)?)?;
+    std::fs::rename(beside, job.join(NOW))
+}
+
+#[derive(Serialize)]
+struct Now<'a> {
+    #[serde(flatten)]
+    report: Report<'a>,
+    in_flight: usize,
+    hosts_active: usize,
+    hosts_resting: usize,
+    last: &'a str,
+}
+
 /// Writes report.json and report.html into the job folder, each whole or not at all.
 ///
 /// # Errors

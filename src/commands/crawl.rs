@@ -28,6 +28,9 @@ use crate::url::Identity;
 /// How long threads that still wait for the system (a name look-up) hold up the end.
 const LAST_WAIT: Duration = Duration::from_millis(100);
 
+/// Time between two answers to `crawler status`.
+const TELL_EVERY: Duration = Duration::from_secs(1);
+
 /// What ended a crawl before or during its course: what to say, and the exit code.
 struct Failure {
     text: String,
@@ -243,6 +246,7 @@ async fn watched(
     let signals = tokio::spawn(obey(interrupt, terminate, stop, screen.clone()));
     let (view, shown) = watch::channel(None);
     let last = shown.clone();
+    tokio::spawn(tell(shown.clone(), job.clone()));
     let progress = tokio::spawn(screen.show(shown));
     let ended = Box::pin(crawl::run(&config, &seeds, cookies, blocklist, &job, view, stopped)).await;
     // both end by themselves: the crawl has dropped the sender of its view
@@ -299,7 +303,36 @@ fn close(job: &Job, outcome: &Outcome, quiet: bool) -> Result<u8, Failure> {
 /// What is known of a crawl that an error ended. Whoever cannot write an archive can perhaps not write this either.
 fn write_early_report(job: &Path, last: Option<Snapshot>, failure: &Failure) {
     let Some(last) = last else { return };
-    let outcome = Outcome {
+    let outcome = so_far(job, last);
+    let verdict = Verdict::error(failure.text.clone(), failure.exit);
+    if let Err(error) = report::write(job, &outcome, &verdict) {
+        tracing::warn!("cannot write the report: {error}");
+    }
+}
+
+/// Tells `crawler status` each second how the crawl stands.
+async fn tell(mut view: watch::Receiver<Option<Snapshot>>, job: PathBuf) {
+    let mut tick = tokio::time::interval(TELL_EVERY);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut closed = view.clone();
+    let end = async { while closed.changed().await.is_ok() {} };
+    tokio::pin!(end);
+    loop {
+        tokio::select! {
+            _ = tick.tick() => {}
+            () = &mut end => return,
+        }
+        let last = view.borrow_and_update().clone();
+        if let Some(last) = last {
+            // nothing rests on it, and a full disk is told elsewhere
+            let _ = report::write_now(&job, &so_far(&job, last));
+        }
+    }
+}
+
+/// An outcome that is none yet.
+fn so_far(job: &Path, last: Snapshot) -> Outcome {
+    Outcome {
         end: End::Finished,
         started: last.now - last.wall,
         last,
@@ -310,9 +343,5 @@ fn write_early_report(job: &Path, last: Option<Snapshot>, failure: &Failure) {
         peak_rss: 0,
         seeds: Vec::new(),
         survey: None,
-    };
-    let verdict = Verdict::error(failure.text.clone(), failure.exit);
-    if let Err(error) = report::write(job, &outcome, &verdict) {
-        tracing::warn!("cannot write the report: {error}");
     }
 }

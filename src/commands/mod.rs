@@ -10,8 +10,10 @@ pub mod filter;
 mod forget;
 mod lists;
 mod log;
+mod look;
 mod settings;
 mod simulate;
+mod status;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -69,6 +71,9 @@ enum Command {
     /// What every rule says of a URL; with --job, what became of it
     #[command(max_term_width = HELP_WIDTH)]
     Explain(explain::ExplainArgs),
+    /// Where a job stands, also one that is running
+    #[command(max_term_width = HELP_WIDTH)]
+    Status(status::StatusArgs),
     /// Take URLs out of a job's seen-set again, so that they are fetched once more
     #[command(max_term_width = HELP_WIDTH)]
     Forget(forget::ForgetArgs),
@@ -199,6 +204,7 @@ fn dispatch(command: Option<Command>, matches: &ArgMatches) -> ExitCode {
             Ok(loaded) => explain::run(&args, &loaded),
             Err(error) => fail(&error.to_string(), USAGE),
         },
+        Some(Command::Status(args)) => status::run(&args),
         Some(Command::Forget(args)) => forget::run(&args),
         Some(Command::Filter(FilterCommand::Size(args))) => size(&args),
         Some(Command::Filter(FilterCommand::Info(args))) => saved::info(&args),

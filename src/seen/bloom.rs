@@ -129,11 +129,7 @@ impl Part for Bloom {
     }
 
     fn absorb(&mut self, other: &[Line]) -> Result<(), &'static str> {
-        for (mine, theirs) in self.lines.as_mut_slice().iter_mut().zip(other) {
-            for (mine, theirs) in mine.iter_mut().zip(theirs) {
-                *mine |= theirs;
-            }
-        }
+        self.lines.unite(other);
         self.recount();
         Ok(())
     }

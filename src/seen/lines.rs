@@ -70,6 +70,14 @@ impl Lines {
         unsafe { std::slice::from_raw_parts(self.map.as_ptr().add(self.start).cast::<Line>(), self.count) }
     }
 
+    /// Sets every bit that is set there.
+    pub(super) fn unite(&mut self, other: &[Line]) {
+        let mine = self.as_mut_slice().as_flattened_mut();
+        for (mine, theirs) in mine.iter_mut().zip(other.as_flattened()) {
+            *mine |= theirs;
+        }
+    }
+
     /// The lines, to be changed.
     #[expect(unsafe_code, reason = "the mapping is bytes; the hot loops want words")]
     #[expect(clippy::cast_ptr_alignment, reason = "aligned to a page")]

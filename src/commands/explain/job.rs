@@ -1,13 +1,14 @@
 //! What a job knows of an address: its store (read from a copy, so that nothing in the job changes), its logs, its index.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::Answer;
-use crate::commands::USAGE;
+use crate::checkpoint;
+use crate::commands::look::{Copy, Failure, in_use, is_job};
 use crate::disk::Folder;
 use crate::frontier::{HostId, Item, Place};
 use crate::hash::Fingerprint;
@@ -17,19 +18,13 @@ use crate::seen::Kind;
 use crate::shard::{HostRow, StoredAccess};
 use crate::store::{Fjall, Store, Table};
 use crate::url::{CrawlUrl, Identity, Scheme, surt};
-use crate::{checkpoint, job as jobs};
 
-/// Largest store that is copied, bytes.
-const MAX_COPY_BYTES: u64 = 16 << 30;
 /// Longest line of a log that is looked at, bytes.
 const MAX_LINE: u64 = 1 << 20;
 /// Lines of a kind that are shown.
 const MAX_SHOWN: usize = 50;
 /// Rows read of the store at once.
 const ROWS_AT_ONCE: usize = 1_000;
-
-/// What to say, and the exit code.
-type Failure = (String, u8);
 
 fn unreadable(what: &Path) -> impl Fn(io::Error) -> Failure {
     let what = what.display().to_string();
@@ -43,18 +38,7 @@ pub(super) fn explain(
     agent: &str,
     answer: &mut Answer,
 ) -> Result<(), Failure> {
-    let version = fs::read_to_string(dir.join("state/VERSION")).unwrap_or_default();
-    if version.trim() != jobs::VERSION.to_string() {
-        let text = match version.trim() {
-            "" => format!("{} is no job: name its folder with --job", dir.display()),
-            other => format!(
-                "the job {} has format version {other}, this program knows {}",
-                dir.display(),
-                jobs::VERSION
-            ),
-        };
-        return Err((text, if version.is_empty() { USAGE } else { 1 }));
-    }
+    is_job(dir)?;
     if let Some(pid) = in_use(dir) {
         let text = format!(
             "{} is being crawled by process {pid}: its store is not read while it runs; what follows is from its files",
@@ -78,58 +62,6 @@ pub(super) fn explain(
     attempts(dir, url, identity, answer).map_err(unreadable(&dir.join("logs/crawl.log")))?;
     dropped(dir, url, answer).map_err(unreadable(&dir.join("logs/crawler.log")))?;
     archived(dir, url, answer).map_err(unreadable(&dir.join("indexes")))
-}
-
-/// The process that crawls there, if one does. Nothing is written: the lock is only looked at.
-fn in_use(dir: &Path) -> Option<String> {
-    let mut file = File::open(dir.join("state/lock")).ok()?;
-    match file.try_lock_shared() {
-        Err(TryLockError::WouldBlock) => {
-            let mut pid = String::new();
-            let _ = file.by_ref().take(64).read_to_string(&mut pid);
-            Some(pid.trim().to_owned())
-        }
-        _ => None,
-    }
-}
-
-/// A copy of a folder that goes away with this.
-struct Copy(PathBuf);
-
-impl Copy {
-    fn of(from: &Path) -> io::Result<Self> {
-        let to = std::env::temp_dir().join(format!("crawler-explain-{}", std::process::id()));
-        fs::create_dir(&to)?;
-        let copy = Self(to);
-        let mut left = MAX_COPY_BYTES;
-        copy_all(from, &copy.0, &mut left)?;
-        Ok(copy)
-    }
-}
-
-impl Drop for Copy {
-    fn drop(&mut self) {
-        // what cannot be removed lies in the system's folder for such things
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn copy_all(from: &Path, to: &Path, left: &mut u64) -> io::Result<()> {
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            fs::create_dir(&target)?;
-            copy_all(&entry.path(), &target, left)?;
-        } else {
-            let size = entry.metadata()?.len();
-            *left = left.checked_sub(size).ok_or_else(|| {
-                io::Error::other(format!("larger than {MAX_COPY_BYTES} bytes, too large to be copied"))
-            })?;
-            fs::copy(entry.path(), target)?;
-        }
-    }
-    Ok(())
 }
 
 fn from_store(dir: &Path, store: &Fjall, url: &CrawlUrl, agent: &str, answer: &mut Answer) -> io::Result<()> {
