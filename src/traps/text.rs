@@ -88,8 +88,21 @@ struct Reader<'a> {
 }
 
 /// Words are made of letters, digits, and what is not ASCII.
+#[expect(clippy::indexing_slicing, reason = "at compile time, and below 256")]
+const OF_WORDS: [bool; 256] = {
+    let mut of_words = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        #[expect(clippy::cast_possible_truncation, reason = "below 256")]
+        let b = byte as u8;
+        of_words[byte] = !b.is_ascii() || b.is_ascii_alphanumeric();
+        byte += 1;
+    }
+    of_words
+};
+
 fn is_of_words(byte: u8) -> bool {
-    !byte.is_ascii() || byte.is_ascii_alphanumeric()
+    OF_WORDS.get(usize::from(byte)).copied().unwrap_or(false)
 }
 
 impl Reader<'_> {
@@ -134,33 +147,53 @@ fn add(hash: u64, number: u64) -> u64 {
     (hash ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
 }
 
-/// A month or a day of the week, by its first three letters.
+/// A month or a day of the week, whole or by its first three letters.
 fn names_time(word: &[u8]) -> bool {
-    const NAMES: [&str; 19] = [
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-        "monday",
-        "tuesday",
-        "wednesday",
-        "thursday",
-        "friday",
-        "saturday",
-        "sunday",
+    const SHORT: [&str; 19] = [
+        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec", "mon", "tue", "wed", "thu",
+        "fri", "sat", "sun",
     ];
-    let is = |name: &str| {
-        let name = name.as_bytes();
-        name.eq_ignore_ascii_case(word) || name.get(..3).is_some_and(|short| short.eq_ignore_ascii_case(word))
+    // by length: nearly every word of a page comes here
+    let names: &[&str] = match word.len() {
+        3 => &SHORT,
+        4 => &["june", "july"],
+        5 => &["march", "april"],
+        6 => &["august", "monday", "friday", "sunday"],
+        7 => &["january", "october", "tuesday"],
+        8 => &["february", "november", "december", "thursday", "saturday"],
+        9 => &["september", "wednesday"],
+        _ => return false,
     };
-    let begins = |first: &u8| b"jfmasondtw".contains(&first.to_ascii_lowercase());
-    matches!(word.len(), 3..=9) && word.first().is_some_and(begins) && NAMES.iter().copied().any(is)
+    let first = word.first().map_or(0, u8::to_ascii_lowercase);
+    b"jfmasondtw".contains(&first) && names.iter().any(|name| name.as_bytes().eq_ignore_ascii_case(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn months_and_days_are_told_whole_and_short_in_any_case() {
+        const NAMES: &str = "january february march april may june july august september october november december \
+                             monday tuesday wednesday thursday friday saturday sunday";
+        for name in NAMES.split(' ') {
+            for word in [name.to_owned(), name.to_uppercase(), name[..3].to_owned()] {
+                assert!(names_time(word.as_bytes()), "{word}");
+            }
+            if name.len() > 4 {
+                assert!(!names_time(&name.as_bytes()[..4]), "{name}");
+            }
+            assert!(!names_time(format!("{name}s").as_bytes()), "{name}");
+        }
+        for word in ["", "a", "the", "and", "son", "junk", "marched", "mondays"] {
+            assert!(!names_time(word.as_bytes()), "{word}");
+        }
+    }
+
+    #[test]
+    fn words_are_letters_digits_and_what_is_not_ascii() {
+        for byte in 0..=255_u8 {
+            assert_eq!(is_of_words(byte), !byte.is_ascii() || byte.is_ascii_alphanumeric());
+        }
+    }
 }
