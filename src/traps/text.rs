@@ -38,6 +38,7 @@ impl Content {
             .take(MAX_OWN_WORDS)
             .collect();
         let mut reader = Reader {
+            own_lengths: own.iter().fold(0, |lengths, word| lengths | 1 << word.len().min(63)),
             own,
             same: START,
             alike: START,
@@ -83,47 +84,76 @@ fn behind(tag: &[u8]) -> &[u8] {
 
 struct Reader<'a> {
     own: Vec<&'a str>,
+    /// A bit for each length that one of them has.
+    own_lengths: u64,
     same: u64,
     alike: u64,
 }
 
-/// Words are made of letters, digits, and what is not ASCII.
+/// A byte of a word. Words are made of letters, digits, and what is not ASCII.
+const LETTER: u8 = 1;
+/// A digit of a word.
+const DIGIT: u8 = 2;
+
+/// What each byte is to a word; 0 for what stands between words.
 #[expect(clippy::indexing_slicing, reason = "at compile time, and below 256")]
-const OF_WORDS: [bool; 256] = {
-    let mut of_words = [false; 256];
+const CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
     let mut byte = 0;
     while byte < 256 {
         #[expect(clippy::cast_possible_truncation, reason = "below 256")]
         let b = byte as u8;
-        of_words[byte] = !b.is_ascii() || b.is_ascii_alphanumeric();
+        classes[byte] = if b.is_ascii_digit() {
+            DIGIT
+        } else if b.is_ascii_alphabetic() || !b.is_ascii() {
+            LETTER
+        } else {
+            0
+        };
         byte += 1;
     }
-    of_words
+    classes
 };
 
-fn is_of_words(byte: u8) -> bool {
-    OF_WORDS.get(usize::from(byte)).copied().unwrap_or(false)
+fn class(byte: u8) -> u8 {
+    CLASSES.get(usize::from(byte)).copied().unwrap_or(0)
 }
 
 impl Reader<'_> {
-    fn words(&mut self, mut text: &[u8]) {
-        while let Some(start) = text.iter().position(|byte| is_of_words(*byte)) {
-            let rest = text.get(start..).unwrap_or_default();
-            let end = rest.iter().position(|byte| !is_of_words(*byte)).unwrap_or(rest.len());
-            let (word, rest) = rest.split_at(end);
-            self.word(word);
-            text = rest;
+    fn words(&mut self, text: &[u8]) {
+        let (mut start, mut classes) = (0, 0);
+        for (at, byte) in text.iter().enumerate() {
+            match class(*byte) {
+                0 if classes == 0 => {}
+                0 => {
+                    self.word(text.get(start..at).unwrap_or_default(), classes);
+                    classes = 0;
+                }
+                class => {
+                    if classes == 0 {
+                        start = at;
+                    }
+                    classes |= class;
+                }
+            }
+        }
+        if classes != 0 {
+            self.word(text.get(start..).unwrap_or_default(), classes);
         }
     }
 
-    fn word(&mut self, word: &[u8]) {
+    /// A word with the classes of its bytes.
+    fn word(&mut self, word: &[u8], classes: u8) {
         let is_own = |own: &&str| own.as_bytes().eq_ignore_ascii_case(word);
-        if word.len() >= DRAWN_WORD && std::str::from_utf8(word).is_ok_and(is_drawn) || self.own.iter().any(is_own) {
+        let may_be_own = self.own_lengths >> word.len().min(63) & 1 == 1;
+        if word.len() >= DRAWN_WORD && std::str::from_utf8(word).is_ok_and(is_drawn)
+            || may_be_own && self.own.iter().any(is_own)
+        {
             return;
         }
         let hash = hash(word);
         self.same = add(self.same, hash);
-        if !word.iter().any(u8::is_ascii_digit) && !names_time(word) {
+        if classes & DIGIT == 0 && !names_time(word) {
             self.alike = add(self.alike, hash);
         }
     }
@@ -193,7 +223,8 @@ mod tests {
     #[test]
     fn words_are_letters_digits_and_what_is_not_ascii() {
         for byte in 0..=255_u8 {
-            assert_eq!(is_of_words(byte), !byte.is_ascii() || byte.is_ascii_alphanumeric());
+            assert_eq!(class(byte) != 0, !byte.is_ascii() || byte.is_ascii_alphanumeric());
+            assert_eq!(class(byte) == DIGIT, byte.is_ascii_digit());
         }
     }
 }
