@@ -2,10 +2,10 @@
 //!
 //! What is asked for leaves once and what comes back is handed on as it is: redirects are links, retries are the
 //! crawl's business, content codings are undone by `decode.rs` from the bytes that the archive also gets. One thing
-//! alone is repeated here, once and on a new connection: a request that the server has certainly not looked at. It said
-//! so (RFC 9113 section 8.7), or it closed a kept connection at the moment of its reuse without a byte of an answer (RFC
-//! 9112 section 9.3.1). [`Response::repeated`] tells of it. All else, a server that wants HTTP/1.1 among it, is a failed
-//! request: the next one comes when its host has rested.
+//! alone is repeated here, once, on a new connection, and when the host has rested as between any two requests: a request
+//! that the server has not looked at. It said so (RFC 9113 section 8.7), or it closed a kept connection at the moment of
+//! its reuse without a byte of an answer (RFC 9112 section 9.3.1). [`Response::repeated`] tells of it. All else, a server
+//! that wants HTTP/1.1 among it, is a failed request: the next one comes when its host has rested.
 //!
 //! [`Response::head`] is verbatim: order, case, repeats, folds, stray lines, the reason phrase, line ends. Left out are
 //! only what precedes the status line, interim 1xx answers, chunk framing and trailers. Of HTTP/2, which has no such
@@ -29,6 +29,7 @@
 //! their own network; addresses in URLs and names of loopback are refused here all the same. With `socks5://` names are
 //! looked up and judged here. The proxy's own address may be any: the user named it.
 
+mod answer;
 mod auth;
 mod body;
 mod dial;
@@ -44,28 +45,26 @@ mod tls;
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::BytesMut;
 use reqwest::Url;
 
-use super::body::{Body, Spool};
+use super::body::Spool;
 use super::dns::{AddressPolicy, Names};
 use super::filter::BodyFilter;
-use super::{FetchError, FetchErrorKind, Fetcher, Repeat, Request, Response, Skipped};
+use super::{FetchError, FetchErrorKind, Fetcher, Repeat, Request, Response};
 use crate::clock::Time;
 use crate::url::CrawlUrl;
 use dial::Dialer;
 use fault::Fault;
 use h1::exchange::NoHead;
-use h1::framing::{Doubt, Framing, keeps_connection};
-use h1::head::{Head, Version};
-use h1::transfer::Undo;
+use h1::head::Head;
 use h2::OldOrigins;
 use h2::session::{self, Answer, NoAnswer, Session};
-use head::{Extra, RequestHead, Written};
+use head::{Extra, RequestHead};
 use pool::{Line, Pool};
 use stream::Connection;
 
@@ -143,6 +142,8 @@ struct Asked<'a> {
     /// The value of the `Cookie` header.
     cookie: Option<&'a str>,
     filter: bool,
+    /// Before it is asked a second time.
+    rest: Duration,
 }
 
 /// One request on its way.
@@ -161,7 +162,20 @@ struct Ask<'a> {
     /// A connection is being made.
     connecting: AtomicBool,
     /// The request was sent twice.
-    repeated: OnceLock<Repeat>,
+    repeated: Option<Repeat>,
+}
+
+/// Why there is no head.
+enum NoHeadYet {
+    /// The server has certainly not looked at the request: it may be sent once more, on a new connection.
+    Again(Repeat),
+    Fault(Fault),
+}
+
+impl From<Fault> for NoHeadYet {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
 }
 
 /// The head of an answer and the connection that its body comes on.
@@ -206,6 +220,7 @@ impl HttpFetcher {
             to: None,
             cookie: None,
             filter: false,
+            rest: Duration::ZERO,
         };
         self.fetch_from(&asked).await
     }
@@ -238,7 +253,7 @@ impl HttpFetcher {
     ) -> Result<Response, Fault> {
         let host = url.host_str().unwrap_or_default();
         self.dialer.judge_host(host)?;
-        let ask = Ask {
+        let mut ask = Ask {
             url,
             host,
             origin: origin(url),
@@ -248,7 +263,7 @@ impl HttpFetcher {
             filter: asked.filter,
             patience: self.settings.header_timeout.min(self.settings.timeout),
             connecting: AtomicBool::new(false),
-            repeated: OnceLock::new(),
+            repeated: None,
         };
         let forwarded = url.scheme() == "http"
             && self
@@ -257,10 +272,22 @@ impl HttpFetcher {
                 .as_ref()
                 .is_some_and(|proxy| proxy.kind == proxy::Kind::Http);
         let written = self.head.written(url, &ask.extra, forwarded);
-        let due = began + ask.patience;
-        let head = tokio::time::timeout_at(due.into(), self.begin(&ask, &written.sent)).await;
-        *repeated = ask.repeated.get().copied();
-        let head = head.unwrap_or_else(|_| Err(Fault::timeout(host, ask.connecting.load(Relaxed), ask.patience)));
+        let head = loop {
+            let due = ask.began + ask.patience;
+            match tokio::time::timeout_at(due.into(), self.begin(&ask, &written.sent)).await {
+                Ok(Ok(head)) => break Ok(head),
+                Ok(Err(NoHeadYet::Fault(fault))) => break Err(fault),
+                Err(_) => break Err(Fault::timeout(host, ask.connecting.load(Relaxed), ask.patience)),
+                // once: what is sent then is on a new connection, and no second refusal comes here
+                Ok(Err(NoHeadYet::Again(why))) => {
+                    ask.repeated = Some(why);
+                    *repeated = ask.repeated;
+                    // to the host it is a request like any other
+                    tokio::time::sleep(asked.rest).await;
+                    ask.began = Instant::now();
+                }
+            }
+        };
         match head.map_err(|fault| fault.instead_of_h2(self.old.why(&ask.origin)))? {
             Begun::H1(head, _, _) if forwarded && head.status == 407 => {
                 let detail = format!("{host}: the proxy refuses: 407: it wants a user and a password, or other ones");
@@ -272,39 +299,39 @@ impl HttpFetcher {
     }
 
     /// Sends the request over a kept connection or a new one, and reads the head of the answer.
-    async fn begin(&self, ask: &Ask<'_>, request: &[u8]) -> Result<Begun, Fault> {
-        let mut kept = self.pool.take(&ask.origin, ask.to);
+    async fn begin(&self, ask: &Ask<'_>, request: &[u8]) -> Result<Begun, NoHeadYet> {
+        let first = ask.repeated.is_none();
+        let kept = if first {
+            self.pool.take(&ask.origin, ask.to)
+        } else {
+            None
+        };
         let mut buffer = self.pool.buffer();
-        loop {
-            let reused = kept.is_some();
-            let line = if let Some(line) = kept.take() {
-                line
-            } else {
-                let http2 = self.http2 && self.old.why(&ask.origin).is_none();
-                self.dialer.dial(ask.url, ask.to, http2, &ask.connecting).await?
-            };
-            let again = match line {
-                Line::H1(mut connection) => {
-                    match h1::exchange::ask(&mut connection.stream, request, &mut buffer).await {
-                        Ok(head) => return Ok(Begun::H1(head, connection, buffer)),
-                        Err(NoHead::Dropped(_)) if reused => Repeat::Dropped,
-                        Err(why) => return Err(Fault::no_head(ask.host, &why)),
+        let reused = kept.is_some();
+        let line = if let Some(line) = kept {
+            line
+        } else {
+            let http2 = self.http2 && self.old.why(&ask.origin).is_none();
+            self.dialer.dial(ask.url, ask.to, http2, &ask.connecting).await?
+        };
+        match line {
+            Line::H1(mut connection) => match h1::exchange::ask(&mut connection.stream, request, &mut buffer).await {
+                Ok(head) => Ok(Begun::H1(head, connection, buffer)),
+                Err(NoHead::Dropped(_)) if reused => Err(NoHeadYet::Again(Repeat::Dropped)),
+                Err(why) => Err(Fault::no_head(ask.host, &why).into()),
+            },
+            Line::H2(mut session) => match session.ask(self.h2_request(ask)).await {
+                Ok(answer) => Ok(Begun::H2(answer, session)),
+                Err(NoAnswer::Dropped(_)) if reused => Err(NoHeadYet::Again(Repeat::Dropped)),
+                Err(NoAnswer::Refused(_)) if first => Err(NoHeadYet::Again(Repeat::Refused)),
+                Err(why) => {
+                    let fault = Fault::no_answer(ask.host, &why);
+                    if let NoAnswer::Old(why) = why {
+                        self.old.learn(&ask.origin, &why);
                     }
+                    Err(fault.into())
                 }
-                Line::H2(mut session) => match session.ask(self.h2_request(ask)).await {
-                    Ok(answer) => return Ok(Begun::H2(answer, session)),
-                    Err(NoAnswer::Dropped(_)) if reused => Repeat::Dropped,
-                    Err(NoAnswer::Refused(_)) if ask.repeated.get().is_none() => Repeat::Refused,
-                    Err(why) => {
-                        let fault = Fault::no_answer(ask.host, &why);
-                        if let NoAnswer::Old(why) = why {
-                            self.old.learn(&ask.origin, &why);
-                        }
-                        return Err(fault);
-                    }
-                },
-            };
-            let _ = ask.repeated.set(again); // once: what is sent now is on a new connection, and no second refusal comes here
+            },
         }
     }
 
@@ -314,105 +341,6 @@ impl HttpFetcher {
             path: head::target(ask.url),
             headers: self.head.map(&ask.extra),
         }
-    }
-
-    async fn read_h1(
-        &self,
-        ask: &Ask<'_>,
-        head: Head,
-        mut connection: Connection,
-        mut buffer: BytesMut,
-        written: Written,
-    ) -> Result<Response, Fault> {
-        let framing = Framing::of(&head);
-        let doubt = Doubt::of(&head, &framing);
-        let framing = (framing, Undo::of(&head), doubt);
-        let due = ask.began + self.settings.timeout;
-        let skipped = self.skips(ask.filter, head.status, &head.headers);
-        let gathered = if skipped.is_some() && framing.0.announced().is_none_or(|length| length > MAX_DRAINED_BYTES) {
-            body::Gathered::nothing()
-        } else {
-            let gathered = body::gather(&mut connection.stream, &mut buffer, framing, &self.settings, due).await;
-            gathered.map_err(|error| Fault::spool(&error))?
-        };
-        self.pool.spare(buffer);
-        let version = match head.version {
-            Version::Http10 => "http/1.0",
-            Version::Http11 => "http/1.1",
-        };
-        let response = Response {
-            status: head.status,
-            truncated: gathered.truncated.filter(|_| skipped.is_none()),
-            body: if skipped.is_none() {
-                gathered.body
-            } else {
-                Body::default()
-            },
-            skipped,
-            remote: connection.remote,
-            request_head: written.record(),
-            protocols: std::iter::once(version).chain(connection.tls).collect(),
-            cipher: connection.cipher,
-            ..Response::default()
-        };
-        if gathered.clean && keeps_connection(&head) {
-            self.pool.put(&ask.origin, Line::H1(connection));
-        }
-        Ok(Response {
-            head: head.bytes,
-            headers: head.headers,
-            ..response
-        })
-    }
-
-    async fn read_h2(
-        &self,
-        ask: &Ask<'_>,
-        answer: &Answer,
-        mut session: Box<Session>,
-        written: Written,
-    ) -> Result<Response, Fault> {
-        let due = ask.began + self.settings.timeout;
-        let (head, headers) = h2::received(answer);
-        let (skipped, announced) = (self.skips(ask.filter, answer.status, &headers), answer.announced());
-        let gathered = if skipped.is_some() && announced.is_none_or(|length| length > MAX_DRAINED_BYTES) {
-            // the stream ends, and the connection goes on
-            let left = tokio::time::timeout_at(due.into(), session.leave()).await;
-            let clean = matches!(left, Ok(Ok(())));
-            body::Gathered {
-                clean,
-                ..body::Gathered::nothing()
-            }
-        } else {
-            let gathered = body::gather_h2(&mut session, announced, &self.settings, due).await;
-            gathered.map_err(|error| Fault::spool(&error))?
-        };
-        let response = Response {
-            status: answer.status,
-            head,
-            headers,
-            truncated: gathered.truncated.filter(|_| skipped.is_none()),
-            body: if skipped.is_none() {
-                gathered.body
-            } else {
-                Body::default()
-            },
-            skipped,
-            remote: session.remote,
-            request_head: written.record(),
-            protocols: std::iter::once("h2").chain(session.tls).collect(),
-            cipher: session.cipher,
-            ..Response::default()
-        };
-        if gathered.clean && session.may_go_on() {
-            self.pool.put(&ask.origin, Line::H2(session));
-        }
-        Ok(response)
-    }
-
-    /// Why the body of an answer is not to be had, if so.
-    fn skips(&self, filter: bool, status: u16, headers: &[(String, Vec<u8>)]) -> Option<Skipped> {
-        filter.then(|| self.settings.filter.judge(status, headers)).flatten()
     }
 
     async fn first_address(&self, url: &Url) -> Result<IpAddr, Fault> {
@@ -450,6 +378,7 @@ impl Fetcher for HttpFetcher {
             to: request.to,
             cookie: request.cookie.as_deref(),
             filter: request.filter,
+            rest: request.rest,
         };
         self.fetch_from(&asked).await
     }

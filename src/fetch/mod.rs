@@ -30,6 +30,8 @@ pub struct Request {
     pub cookie: Option<String>,
     /// The body may be left out for what the head says ([`filter::BodyFilter`]).
     pub filter: bool,
+    /// How long its host is owed rest before the request is sent a second time ([`Repeat`]).
+    pub rest: Duration,
 }
 
 /// Why a body was not asked for to its end, although an answer came.
@@ -213,7 +215,7 @@ pub struct FetchError {
     pub repeated: Option<Repeat>,
 }
 
-/// Why a request was sent twice at once: the server had certainly not looked at the first one.
+/// Why a request was sent twice, as soon as its host had rested: the server had certainly not looked at the first one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repeat {
     /// A kept connection ended before a byte of an answer (RFC 9112 section 9.3.1, RFC 9113 section 8.7).

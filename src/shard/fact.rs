@@ -31,6 +31,8 @@ pub struct Work {
     pub gap_us: Option<u64>,
     /// That time is shorter than the host is owed. Never true; looked at so that a defect shows in the report.
     pub too_early: bool,
+    /// How long its host rests between two requests.
+    pub rest: std::time::Duration,
     /// The shard wants to know what a page says: its host is watched.
     pub read: bool,
 }

@@ -90,6 +90,7 @@ impl Shard {
             gap_us,
             too_early,
             read: _,
+            rest: _,
         } = work;
         if matches!(what, What::Address(_)) {
             self.in_flight -= 1;

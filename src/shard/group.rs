@@ -121,6 +121,7 @@ impl Shard {
             way: Way::Any,
             gap_us: None,
             too_early: false,
+            rest: Duration::ZERO,
             read: false,
         })))
     }

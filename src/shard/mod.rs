@@ -435,6 +435,7 @@ impl Shard {
             cookie: None,
             gap_us,
             too_early: too_early || too_early_for_others,
+            rest: owed,
             read,
         };
         work.cookie = self.cookie(work.url(), now);

@@ -112,6 +112,7 @@ pub async fn visit<F: Fetcher>(
             to: work.way.address(),
             cookie: work.cookie.clone(),
             filter: may_be_filtered(&work),
+            rest: work.rest,
         })
         .await;
     let took = began.elapsed();

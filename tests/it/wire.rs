@@ -183,6 +183,46 @@ async fn a_goodbye_that_leaves_a_stream_out_is_a_refusal() {
 }
 
 #[tokio::test]
+async fn what_is_answered_after_a_goodbye_counts_whatever_its_reason() {
+    // SETTINGS, and GOAWAY for an error that names our stream, before the head and in the middle of the body
+    const GOODBYE: [u8; 8] = [0, 0, 0, 1, 0, 0, 0, 2];
+    let ways: [fn(&Seen) -> Vec<u8>; 2] = [
+        |_| {
+            [
+                frame(4, 0, 0, b""),
+                frame(7, 0, 0, &GOODBYE),
+                frame(1, 4, 1, &[0x88]),
+                frame(0, 1, 1, b"whole"),
+            ]
+            .concat()
+        },
+        |_| {
+            [
+                frame(4, 0, 0, b""),
+                frame(1, 4, 1, &[0x88]),
+                frame(0, 0, 1, b"wh"),
+                frame(7, 0, 0, &GOODBYE),
+                frame(0, 1, 1, b"ole"),
+            ]
+            .concat()
+        },
+    ];
+    for way in ways {
+        let server = SecureServer::start(Manner {
+            raw: Some(way),
+            ..manner(&["h2"])
+        })
+        .await;
+        let web = fetcher(|_| ());
+        for asked in 1..3 {
+            let response = web.fetch_href(&server.url("/"), None).await.unwrap();
+            assert_body(&response, b"whole", None);
+            assert_eq!((response.repeated, server.requests().len()), (None, asked));
+        }
+    }
+}
+
+#[tokio::test]
 async fn whatever_may_have_been_looked_at_is_not_repeated_at_once() {
     let always: [(Acts, &str); 6] = [
         (|_| H2Step::Reset(h2::Reason::INTERNAL_ERROR), "reset: INTERNAL_ERROR"),
@@ -351,6 +391,13 @@ fn a_request_that_is_sent_twice_is_told_of() {
     assert_eq!(job.count("/politeness/violations"), 0);
     assert_eq!(server.requests().len(), 3);
     let log = std::fs::read_to_string(job.dir().join("logs/crawl.log")).unwrap();
+    for pair in server.requests().windows(2) {
+        let gap = pair[1].at.duration_since(pair[0].at);
+        assert!(
+            gap >= Duration::from_millis(49),
+            "to the host it is a request like any other: {gap:?}"
+        );
+    }
     let noted: Vec<_> = log.lines().filter(|line| line.contains("repeat:dropped")).collect();
     assert_eq!(noted.len(), 1, "{log}");
     assert!(noted[0].contains("/page "), "{log}");
@@ -641,6 +688,7 @@ async fn a_login_is_sent_to_its_host_alone_and_kept_out_of_the_archive() {
             to: None,
             cookie: Some("jar=1".to_owned()),
             filter: false,
+            rest: Duration::ZERO,
         };
         let response = web.fetch(request).await.unwrap();
         let seen = text(&server.requests().pop().unwrap().head);
@@ -674,6 +722,7 @@ async fn a_chosen_address_is_the_only_one_connected_to() {
         to: Some(to.parse::<IpAddr>().unwrap()),
         cookie: None,
         filter: false,
+        rest: Duration::ZERO,
     };
     for _ in 0..2 {
         assert_eq!(web.fetch(ask("127.0.0.1")).await.unwrap().remote, Some(own));

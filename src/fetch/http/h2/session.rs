@@ -203,6 +203,7 @@ impl Session {
         // who could not be told the request may have said why before it closed
         let sent = self.send().await;
         let mut anything = false;
+        let mut goodbye = None;
         for _ in 0..=MAX_INTERIM {
             let frame = loop {
                 match self.event().await {
@@ -217,11 +218,15 @@ impl Session {
                     Ok(Event::Reset(reason)) => {
                         return Err(NoAnswer::Broken(format!("the stream was reset: {reason:?}")));
                     }
-                    Ok(Event::Leaves(Reason::NO_ERROR, _)) => {}
-                    Ok(Event::Leaves(reason, _)) => return Err(ended(&format!("GOAWAY: {reason:?}"), anything)),
+                    Ok(Event::Leaves(reason, true)) => {
+                        return Err(NoAnswer::Broken(format!("GOAWAY: {reason:?}")));
+                    }
+                    // whatever its reason: streams up to the one it names may still be answered (RFC 9113 section 6.8)
+                    Ok(Event::Leaves(reason, false)) => goodbye = Some(reason).filter(|why| *why != Reason::NO_ERROR),
                     Err(Lost::Wrong(why)) => return Err(NoAnswer::Old(why)),
                     Err(Lost::Ended(why)) => {
                         let unsent = sent.as_ref().err().map(|error| fault::words(error));
+                        let unsent = goodbye.map(|reason| format!("GOAWAY: {reason:?}")).or(unsent);
                         return Err(ended(&unsent.unwrap_or(why), anything));
                     }
                 }
@@ -247,7 +252,7 @@ impl Session {
         while !self.ended {
             match self.event().await {
                 Ok(Event::Data(data)) if !data.is_empty() => return Piece::Data(data),
-                Ok(Event::Data(_) | Event::Head(_) | Event::Leaves(Reason::NO_ERROR, _)) => {}
+                Ok(Event::Data(_) | Event::Head(_) | Event::Leaves(_, false)) => {}
                 // the answer is whole and the server only stops listening to the request (RFC 9113 section 8.1)
                 Ok(Event::Reset(Reason::NO_ERROR)) => return Piece::End,
                 Ok(Event::Reset(_) | Event::Leaves(..)) | Err(_) => return Piece::Broken,
