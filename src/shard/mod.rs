@@ -409,7 +409,6 @@ impl Shard {
         }
         let delay = self.delay(id);
         let per_host = self.settings.per_host;
-        let read = self.is_watched(id);
         let host = self.host(id);
         let what = take(host);
         let gap = host.rested_from.map(|end| now.since(end));
@@ -436,8 +435,9 @@ impl Shard {
             gap_us,
             too_early: too_early || too_early_for_others,
             rest: owed,
-            read,
+            read: false,
         };
+        work.read = self.wants_to_read(id, &work.what);
         work.cookie = self.cookie(work.url(), now);
         Some(Next::Start(Box::new(work)))
     }

@@ -4,7 +4,7 @@
 use super::{Next, Shard, TRAPPED};
 use crate::extract::LinkKind;
 use crate::frontier::{HostId, Item};
-use crate::shard::fact::{Fact, Link};
+use crate::shard::fact::{Fact, Link, What};
 use crate::traps::host::{Fed, Sameness, WATCH_FROM};
 use crate::traps::kin::Kin;
 use crate::traps::{Content, Dropped, HostTraps, Lineage, Policy, Rule, Shape};
@@ -46,6 +46,15 @@ impl Shard {
     pub(super) fn is_watched(&mut self, id: HostId) -> bool {
         let host = self.host(id);
         host.traps.is_some() || host.fetched + 1 >= WATCH_FROM
+    }
+
+    /// Does the shard want to know what this page says?
+    pub(super) fn wants_to_read(&mut self, id: HostId, what: &What) -> bool {
+        let watched = self.is_watched(id);
+        match (what, &self.host(id).traps) {
+            (What::Page { place, item }, Some(traps)) => watched && traps.wants(&item.url, place.sequence),
+            _ => watched,
+        }
     }
 
     /// What an earlier run knew of a host's traps.

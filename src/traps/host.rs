@@ -31,6 +31,11 @@ pub const CHAIN_PAGES: u16 = 240;
 pub const CHAIN_ALIKE_PAGES: u16 = 120;
 /// URLs of one shape after which the further ones go to the back of the queue.
 pub const COMMON_SHAPE: u32 = 1_000;
+/// URLs of one shape from which on, while nothing speaks against it, some of its pages are read and not all.
+pub const VARIED_SHAPE: u32 = 300;
+/// Of those pages one in so many. A space without end that begins there is noticed so much later: two pages that say the
+/// same have to be among those that are read, and from then on all are.
+pub const READ_ONE_IN: u64 = 8;
 /// URLs of one path, found on it under other parameters, without which nothing explodes.
 pub const EXPLOSION_URLS: u16 = 150;
 /// Different combinations of parameters without which nothing explodes; and twice as many as there are parameters.
@@ -169,6 +174,21 @@ impl HostTraps {
         let alike = u32::from(lineage.run_alike) * 10 >= u32::from(lineage.run) * 9;
         let most = if alike { CHAIN_ALIKE_PAGES } else { CHAIN_PAGES };
         lineage.run >= most / half
+    }
+
+    /// Is the page at this place of the queue to be read? To read is a third of the work of a crawl without an archive.
+    #[must_use]
+    pub fn wants(&self, url: &CrawlUrl, sequence: u64) -> bool {
+        if self.shapes.is_empty() {
+            return true;
+        }
+        let shape = Shape::of(url);
+        let suspect = || {
+            let kinds = KINDS.iter().map(|(_, kind)| *kind).chain([DATES]);
+            kinds.into_iter().any(|kind| self.evidence(key(kind, &shape)) > 0)
+        };
+        // not by the number itself: places repeat the order of links on their pages
+        self.shapes.count(shape.whole) < VARIED_SHAPE || mix(sequence).is_multiple_of(READ_ONE_IN) || suspect()
     }
 
     /// Remembers what a page says.

@@ -29,6 +29,11 @@ impl Sketch {
         now
     }
 
+    /// Was nothing counted yet?
+    pub(super) fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+
     /// How often a key was counted; perhaps more, never less.
     pub(super) fn count(&self, key: u64) -> u32 {
         let cells = places(key).filter_map(|place| self.cells.get(place));

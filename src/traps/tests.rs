@@ -324,3 +324,31 @@ fn the_sameness_of_a_first_page_is_none() {
         }
     );
 }
+
+#[test]
+fn of_a_shape_that_varies_some_pages_are_read_and_of_a_suspect_one_all() {
+    use super::host::{READ_ONE_IN, VARIED_SHAPE};
+    let url = |n: u32| CrawlUrl::parse(&format!("http://h.test/page/{n}"), &Identity::default()).unwrap();
+    let shape = Shape::of(&url(1));
+    let mut traps = HostTraps::new(Policy::default());
+    assert!((0..100).all(|n| traps.wants(&url(1), n)), "nothing is known");
+    for n in 0..VARIED_SHAPE {
+        assert!((0..20).all(|place| traps.wants(&url(n), place)));
+        traps.admit(&url(n), &shape, Lineage::default());
+    }
+    let read = (0..8_000).filter(|place| traps.wants(&url(1), *place)).count() as u64;
+    assert!((900..1_100).contains(&(read * READ_ONE_IN / 8)), "{read}");
+    let other = CrawlUrl::parse("http://h.test/other/1/x", &Identity::default()).unwrap();
+    assert!((0..100).all(|place| traps.wants(&other, place)));
+    // one page that says what another said
+    let lineage = Lineage {
+        kin: Kin::SHAPE,
+        ..Lineage::default()
+    };
+    let same = Sameness {
+        same: true,
+        alike: true,
+    };
+    traps.learn(&shape, lineage, same, Fed::default());
+    assert!((0..100).all(|place| traps.wants(&url(1), place)));
+}
