@@ -276,7 +276,10 @@ impl Shard {
         let (owner, scheme) = (errand.owner, errand.scheme);
         let access = match (end, body) {
             (End::Failed { .. }, _) => self.robots_failed(asked, errand, end, fact, at),
-            (End::Answered { status, .. }, _) if *status == 429 || *status >= 500 => {
+            // rules that did not come may forbid what those that came allow
+            (End::Answered { status, cut_short, .. }, _)
+                if *status == 429 || *status >= 500 || *cut_short && *status / 100 == 2 =>
+            {
                 self.robots_failed(asked, errand, end, fact, at)
             }
             (End::Answered { status: 200..=299, .. }, Some(RobotsBody::Rules { rules, bytes })) => {

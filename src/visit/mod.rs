@@ -22,7 +22,8 @@ use crate::clock::Time;
 use crate::extract::fields::Fields;
 use crate::extract::mime;
 use crate::fetch::body::Spool;
-use crate::fetch::{FetchError, FetchErrorKind, Fetcher, Request, Response, Skipped};
+use crate::fetch::decode::DecodeFault;
+use crate::fetch::{FetchError, FetchErrorKind, Fetcher, Request, Response, Skipped, Truncated};
 use crate::frontier::Path;
 use crate::ledger::{LogEntry, PageRows, SPOOL, WriteError};
 use crate::politeness;
@@ -346,6 +347,17 @@ struct Reading {
     address: String,
 }
 
+/// Did the answer end before its end? Of a robots.txt whatever kept its end away counts, but for our own bound on its size.
+fn is_cut_short(work: &Work, response: &Response, fault: Option<DecodeFault>) -> bool {
+    let robots = matches!(work.what, What::Robots(_));
+    match response.truncated {
+        Some(Truncated::Disconnect) => true,
+        Some(Truncated::Time) => robots,
+        Some(_) => false,
+        None => robots && fault == Some(DecodeFault::Incomplete),
+    }
+}
+
 fn read(work: &Work, response: &Response, at: Time, settings: &Settings, size: Size) -> io::Result<Option<Reading>> {
     let Some(Text { decoded, gathered }) = decoded(work, response, settings, size)? else {
         return Ok(None);
@@ -358,7 +370,7 @@ fn read(work: &Work, response: &Response, at: Time, settings: &Settings, size: S
     let end = End::Answered {
         status: response.status,
         mime: mime.clone(),
-        cut_short: response.truncated == Some(crate::fetch::Truncated::Disconnect),
+        cut_short: is_cut_short(work, response, decoded.fault),
         retry_after: response
             .header_all("retry-after")
             .filter_map(|value| politeness::retry_after(value, at))

@@ -191,8 +191,8 @@ pub(super) fn read_robots(
 ) -> Option<RobotsBody> {
     match response.status {
         200..=299 => {
-            // where we stopped reading, a line is cut; where the server did, it is the file's last
-            let stopped = matches!(response.truncated, Some(Truncated::Length | Truncated::Time));
+            // where we stopped reading, a line is cut; what was cut otherwise is not believed (the shard asks again)
+            let stopped = response.truncated == Some(Truncated::Length);
             let whole = !stopped && decoded.fault != Some(DecodeFault::Limit);
             let bytes = robots::read_of(&decoded.bytes, whole).to_vec();
             Some(RobotsBody::Rules {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::harness::Job;
 use crate::reader::assert_holds_exactly;
-use crate::site::{Answer, Asked, Log, Site};
+use crate::site::{Answer, Asked, Log, Site, Step};
 
 /// The two clocks are read at different ends of a socket.
 const SLACK_MICROS: i64 = 1_000;
@@ -387,4 +387,30 @@ fn a_private_address_is_not_asked_with_the_switch_either() {
         done.assert_says("--allow-address");
     }
     assert!(site.log().of(0).is_empty());
+}
+
+#[test]
+fn a_robots_txt_that_was_cut_is_asked_for_again_and_forbids_all_if_it_stays_so() {
+    for healed in [true, false] {
+        let site = Site::start(1, move |_| {
+            move |asked: &Asked| {
+                match asked.path.as_str() {
+                "/robots.txt" if healed && asked.before > 0 => Answer::text("User-agent: *\nDisallow: /secret\n"),
+                // the rule that matters stands behind the cut
+                "/robots.txt" => Answer::script(vec![Step::Send(
+                    b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 400\r\n\r\nUser-agent: *\nDisallow: /x\n".to_vec(),
+                )]),
+                _ => Answer::html("<a href=/secret>s</a><a href=/open>o</a>"),
+            }
+            }
+        });
+        let job = Job::new(&[site.url(0, "/")]).flag("--retries", "1");
+        job.run().assert_code(if healed { 0 } else { 4 });
+        let log = site.log();
+        let asked = |path: &str| log.of(0).iter().filter(|exchange| exchange.path == path).count();
+        assert_eq!(asked("/robots.txt"), 2);
+        assert_eq!((asked("/"), asked("/open")), if healed { (1, 1) } else { (0, 0) });
+        assert_eq!(asked("/secret"), 0);
+        job.assert_balanced();
+    }
 }
