@@ -21,7 +21,6 @@ pub(super) struct Watch<'a> {
     shape: Shape,
     sameness: Sameness,
     /// What it says is known.
-    read: bool,
     fed: Fed,
 }
 
@@ -99,11 +98,7 @@ impl Shard {
         let read = content != Content::UNREAD;
         let sameness = match &mut traps {
             Some(traps) if read => traps.read(content),
-            // what nobody read counts for nothing in the evidence, but does not stand in its way either
-            _ => Sameness {
-                same: true,
-                alike: true,
-            },
+            _ => Sameness::UNREAD,
         };
         Some(Watch {
             page,
@@ -111,7 +106,6 @@ impl Shard {
             traps,
             shape: Shape::of(&page.url),
             sameness,
-            read,
             fed: Fed::default(),
         })
     }
@@ -201,7 +195,7 @@ impl Shard {
     /// A page was looked at: what it taught is kept.
     pub(super) fn watched_more(&mut self, watch: Watch<'_>, fact: &mut Fact) {
         let Some(mut traps) = watch.traps else { return };
-        if watch.read {
+        if watch.sameness.read {
             let lineage = watch.page.path.lineage;
             traps.learn(&watch.shape, lineage, watch.sameness, watch.fed);
         }

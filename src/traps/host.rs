@@ -22,6 +22,8 @@ pub const SAME_PAGES: u16 = 50;
 const SAME_DEMOTED: u16 = SAME_PAGES / 2;
 /// The same for pages of a calendar that differ only in their date.
 pub const CALENDAR_PAGES: u16 = 60;
+/// The same for pages that differ in numbers only, each of which leads to several more of its kind: no row, but a bush.
+pub const NUMBERED_PAGES: u16 = 160;
 /// A page that says something new takes back the evidence of so many.
 const RELIEF: u16 = 10;
 /// Pages in a row, each of which leads only to the next of its shape. (Two such rows can begin at one page: backwards and
@@ -60,6 +62,9 @@ const KINDS: [(Kin, u64); 5] = [
     (Kin::QUERY, 5),
 ];
 const DATES: u64 = 6;
+const LEVEL: u64 = 7;
+/// Kinds whose pages may differ in numbers only.
+const NUMBERED: [(Kin, u64); 2] = [(Kin::SHAPE, 8), (Kin::STEM, 9)];
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Kind {
@@ -90,6 +95,17 @@ pub struct Sameness {
     pub same: bool,
     /// Its words but for numbers and dates were read before.
     pub alike: bool,
+    /// It was read. One that was not is taken for the same, so that it does not stand in the way of evidence.
+    pub read: bool,
+}
+
+impl Sameness {
+    /// Of a page that nobody read.
+    pub const UNREAD: Sameness = Sameness {
+        same: true,
+        alike: true,
+        read: false,
+    };
 }
 
 /// What a page's new links were to it.
@@ -99,8 +115,12 @@ pub struct Fed {
     pub own: usize,
     /// New URLs that share neither its shape nor its calendar and did not grow out of it.
     pub others: usize,
-    /// New URLs that share nothing with it.
+    /// New URLs that share nothing with it but perhaps its level.
     pub strangers: usize,
+    /// New URLs on its level.
+    pub level: usize,
+    /// New URLs that share nothing with it at all.
+    pub foreign: usize,
 }
 
 impl Fed {
@@ -108,7 +128,14 @@ impl Fed {
     pub fn count(&mut self, kin: Kin) {
         self.own += usize::from(kin.has(Kin::SHAPE));
         self.others += usize::from(!(kin.has(Kin::SHAPE) || kin.has(Kin::DATE) || kin.has(Kin::GROWN)));
-        self.strangers += usize::from(kin.is_none());
+        self.strangers += usize::from(kin.is_strange());
+        self.level += usize::from(kin.has(Kin::LEVEL));
+        self.foreign += usize::from(kin.is_none());
+    }
+
+    /// It led to nothing new.
+    fn is_nothing(self) -> bool {
+        self.own == 0 && self.others == 0 && self.level == 0 && self.foreign == 0
     }
 
     /// It led to the next of its shape (or to one in each direction) and to nothing else.
@@ -184,7 +211,8 @@ impl HostTraps {
         }
         let shape = Shape::of(url);
         let suspect = || {
-            let kinds = KINDS.iter().map(|(_, kind)| *kind).chain([DATES]);
+            let kinds = KINDS.iter().chain(&NUMBERED).map(|(_, kind)| *kind);
+            let kinds = kinds.chain([DATES, LEVEL]);
             kinds.into_iter().any(|kind| self.evidence(key(kind, &shape)) > 0)
         };
         // not by the number itself: places repeat the order of links on their pages
@@ -209,6 +237,7 @@ impl HostTraps {
         Sameness {
             same,
             alike: alike || same,
+            read: true,
         }
     }
 
@@ -225,6 +254,14 @@ impl HostTraps {
                 return Some(Rule::SameContent);
             }
         }
+        if self.armed
+            && lineage.same_level
+            && kin.has(Kin::LEVEL)
+            && self.policy.holds(Rule::SameContent)
+            && self.evidence(key(LEVEL, shape)) >= SAME_PAGES
+        {
+            return Some(Rule::SameContent);
+        }
         if self.armed && lineage.alike && kin.has(Kin::DATE) && self.policy.holds(Rule::Calendar) {
             let evidence = self.evidence(key(DATES, shape));
             if evidence >= CALENDAR_PAGES {
@@ -232,6 +269,10 @@ impl HostTraps {
             }
         }
         if kin.has(Kin::SHAPE) && self.is_long(lineage) && self.policy.holds(Rule::EndlessChain) {
+            return Some(Rule::EndlessChain);
+        }
+        let bush = |(bit, kind): &(Kin, u64)| kin.has(*bit) && self.evidence(key(*kind, shape)) >= NUMBERED_PAGES;
+        if self.armed && lineage.numbered && self.policy.holds(Rule::EndlessChain) && NUMBERED.iter().any(bush) {
             return Some(Rule::EndlessChain);
         }
         let urls = if admitted { EXPLOSION_QUEUED } else { 0 };
@@ -267,6 +308,15 @@ impl HostTraps {
         if lineage.kin.has(Kin::DATE) {
             self.weigh(key(DATES, shape), sameness.alike && fed.others == 0, CALENDAR_PAGES);
         }
+        // these kinds are wide: a page that leads to nothing new says nothing about them, only that it is a page
+        if lineage.kin.has(Kin::LEVEL) && !(sameness.same && fed.level == 0 && fed.foreign == 0) {
+            self.weigh(key(LEVEL, shape), sameness.same && fed.foreign == 0, SAME_PAGES);
+        }
+        for (bit, kind) in NUMBERED {
+            if lineage.kin.has(bit) && !(sameness.alike && fed.is_nothing()) {
+                self.weigh(key(kind, shape), sameness.alike && fed.strangers == 0, NUMBERED_PAGES);
+            }
+        }
     }
 
     /// What a link inherits from its page.
@@ -277,6 +327,8 @@ impl HostTraps {
             kin,
             same: sameness.same && fed.strangers == 0,
             alike: sameness.alike && fed.others == 0,
+            same_level: sameness.read && sameness.same && fed.foreign == 0,
+            numbered: sameness.alike && fed.strangers == 0,
             run: if chained { page.run.saturating_add(1) } else { 0 },
             run_alike: if chained {
                 page.run_alike.saturating_add(u16::from(sameness.alike))
@@ -295,7 +347,8 @@ impl HostTraps {
         }
         let stale =
             |(bit, kind): &(Kin, u64)| lineage.kin.has(*bit) && self.evidence(key(*kind, shape)) >= SAME_DEMOTED;
-        common || lineage.same && KINDS.iter().any(stale)
+        let stale_level = || lineage.kin.has(Kin::LEVEL) && self.evidence(key(LEVEL, shape)) >= SAME_DEMOTED;
+        common || lineage.same && KINDS.iter().any(stale) || lineage.same_level && stale_level()
     }
 
     fn combine(&mut self, url: &CrawlUrl, shape: &Shape) {
@@ -386,6 +439,9 @@ fn key(kind: u64, shape: &Shape) -> u64 {
         3 => shape.names.unwrap_or(0),
         5 => shape.path,
         DATES => shape.date.unwrap_or(0),
+        LEVEL => shape.level,
+        8 => shape.whole,
+        9 => shape.stem.unwrap_or(0),
         // whatever grows on a host grows by one mistake
         _ => 0,
     };

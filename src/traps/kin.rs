@@ -20,6 +20,9 @@ impl Kin {
     pub const DATE: Kin = Kin(16);
     /// One path under two queries.
     pub const QUERY: Kin = Kin(32);
+    /// Both stand at one level: as deep, under the same first folder. Nearly all pages of a site share that with others,
+    /// so alone it makes no kin.
+    pub const LEVEL: Kin = Kin(64);
 
     /// What `link` shares with its page.
     #[must_use]
@@ -39,6 +42,7 @@ impl Kin {
             page.path() == link.path() && one.names.is_some() && two.names.is_some(),
         );
         set(Self::GROWN, grew(page, link));
+        set(Self::LEVEL, one.level == two.level);
         Self(kin)
     }
 
@@ -52,6 +56,12 @@ impl Kin {
     #[must_use]
     pub fn is_none(self) -> bool {
         self.0 == 0
+    }
+
+    /// Nothing is shared but the level.
+    #[must_use]
+    pub fn is_strange(self) -> bool {
+        self.0 & !Self::LEVEL.0 == 0
     }
 }
 
@@ -69,6 +79,10 @@ fn grew(page: &CrawlUrl, link: &CrawlUrl) -> bool {
 /// What an address inherits from the pages that led to it. Stored with it, so that a row of pages is as long after a
 /// restart as before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "four answers about one page that do not exclude each other"
+)]
 pub struct Lineage {
     /// What it shares with its page.
     pub kin: Kin,
@@ -76,6 +90,10 @@ pub struct Lineage {
     pub same: bool,
     /// Its page said what another had said, but for numbers and dates.
     pub alike: bool,
+    /// Its page said what another had said, to the letter, and led to nothing off its level.
+    pub same_level: bool,
+    /// Its page said what another had said, but for numbers and dates, and led to no stranger.
+    pub numbered: bool,
     /// Pages in a row, each of which led only to the next one of its shape.
     pub run: u16,
     /// Those of them that were alike.
@@ -90,7 +108,9 @@ impl Lineage {
     #[must_use]
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let ([a, b], [c, d]) = (self.run.to_le_bytes(), self.run_alike.to_le_bytes());
-        [self.kin.0, u8::from(self.same) | u8::from(self.alike) << 1, a, b, c, d]
+        let flags = [self.same, self.alike, self.same_level, self.numbered];
+        let flags = flags.iter().rev().fold(0, |bits, flag| bits << 1 | u8::from(*flag));
+        [self.kin.0, flags, a, b, c, d]
     }
 
     /// The inverse of [`Lineage::to_bytes`].
@@ -100,6 +120,8 @@ impl Lineage {
             kin: Kin(kin),
             same: flags & 1 != 0,
             alike: flags & 2 != 0,
+            same_level: flags & 4 != 0,
+            numbered: flags & 8 != 0,
             run: u16::from_le_bytes([a, b]),
             run_alike: u16::from_le_bytes([c, d]),
         }

@@ -7,6 +7,8 @@ use crate::url::CrawlUrl;
 
 /// A run of letters and digits at least this long, with digits before its end, is a drawn one.
 const DRAWN_LETTERS: usize = 8;
+/// A run of hexadecimal digits at least this long is a drawn one wherever its digits stand.
+const DRAWN_HEX: usize = 10;
 /// Parameters that are looked at, from the start.
 pub(super) const MAX_NAMES: usize = 64;
 
@@ -23,6 +25,8 @@ pub struct Shape {
     pub(super) names: Option<u64>,
     /// It looks like an address of a calendar: the path before the date.
     pub(super) date: Option<u64>,
+    /// How deep it stands, under which first folder, and how its name ends: a picture is not on the level of its page.
+    pub(super) level: u64,
 }
 
 /// FNV-1a, 64 bit, finished by a multiplication so that every 16 bits of it are well mixed. Shapes need no secret: whoever
@@ -63,6 +67,7 @@ impl Shape {
                 .map(|stem| hash(stem.as_bytes())),
             names: names_hash,
             date: is_date(path, &folded, &names).then(|| hash(before_date(&folded).as_bytes())),
+            level: level(path),
         }
     }
 
@@ -131,6 +136,9 @@ fn fold(path: &str, out: &mut String) {
 /// Does this run of letters and digits look drawn rather than named? `3f0e1d2c` and `Ab3xY9q2` do, `chapter12` does not.
 pub(super) fn is_drawn(word: &str) -> bool {
     let named = word.trim_end_matches(|letter: char| letter.is_ascii_digit());
+    if word.len() >= DRAWN_HEX && named.len() < word.len() && word.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return true;
+    }
     word.len() >= DRAWN_LETTERS && (named.is_empty() || named.bytes().any(|byte| byte.is_ascii_digit()))
 }
 
@@ -142,6 +150,16 @@ fn stem(folded: &str) -> Option<&str> {
         .and_then(|rest| rest.find('/'))
         .map_or(folded.len(), |len| fold + len);
     folded.get(..end)
+}
+
+fn level(path: &str) -> u64 {
+    let mut folders = path.split('/').skip(1);
+    let first = folders.next().unwrap_or_default();
+    let deeper = folders.clone().count();
+    let name = folders.last().unwrap_or(first);
+    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+    let folder = if deeper == 0 { 0 } else { hash(first.as_bytes()) };
+    mix(folder ^ hash(ending.as_bytes()).rotate_left(32) ^ deeper as u64)
 }
 
 fn before_date(folded: &str) -> &str {
@@ -161,7 +179,7 @@ fn is_date(path: &str, folded: &str, names: &[&str]) -> bool {
         "yearmonth",
         "start_date",
     ];
-    const SHORT: [&str; 5] = ["y", "m", "d", "yr", "mo"];
+    const SHORT: [&str; 7] = ["y", "m", "d", "w", "yr", "mo", "wk"];
     const CALENDARS: [&str; 4] = ["calendar", "cal", "kalender", "agenda"];
     let known = |list: &[&str], name: &str| list.iter().any(|known| known.eq_ignore_ascii_case(name));
     if names.iter().any(|name| known(&TIMES, name)) || names.iter().filter(|name| known(&SHORT, name)).count() > 1 {

@@ -95,7 +95,7 @@ fn what_a_link_shares_with_its_page() {
         ("/a/b", "/a/c"),
         ("/p/1", "/q/1"),
     ] {
-        assert!(kin(page, link).is_none(), "{page} {link}");
+        assert!(kin(page, link).is_strange(), "{page} {link}");
     }
     let other = CrawlUrl::parse("http://other.test/p/2", &Identity::default()).unwrap();
     let page = url("/p/1");
@@ -189,6 +189,8 @@ const ON: Fed = Fed {
     own: 1,
     others: 0,
     strangers: 0,
+    level: 1,
+    foreign: 0,
 };
 
 #[test]
@@ -210,6 +212,7 @@ fn pages_that_say_the_same_are_a_trap_and_one_that_brings_something_new_is_none(
     let image = Fed {
         others: 1,
         strangers: 1,
+        foreign: 1,
         ..ON
     };
     assert_eq!(run(image, Policy::default()), None);
@@ -280,7 +283,7 @@ proptest! {
             let shape = Shape::of(&page);
             let sameness = traps.read(Content { same: (at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15), alike: u64::from(n) << 32 });
             prop_assert!(!sameness.same);
-            let fed = Fed { own: 1, others: others + 1, strangers: others };
+            let fed = Fed { own: 1, others: others + 1, strangers: others, foreign: others, ..ON };
             traps.learn(&shape, lineage, sameness, fed);
             lineage = HostTraps::inherit(lineage, kin(page.path(), link.path()), sameness, fed);
             prop_assert_eq!(traps.drops(&shape, lineage, false), None);
@@ -315,12 +318,17 @@ fn the_sameness_of_a_first_page_is_none() {
         same: 1 << 40,
         alike: 2 << 40,
     };
-    assert_eq!(traps.read(text), Sameness::default());
+    let first = Sameness {
+        read: true,
+        ..Sameness::default()
+    };
+    assert_eq!(traps.read(text), first);
     assert_eq!(
         traps.read(text),
         Sameness {
             same: true,
-            alike: true
+            alike: true,
+            read: true,
         }
     );
 }
@@ -348,6 +356,7 @@ fn of_a_shape_that_varies_some_pages_are_read_and_of_a_suspect_one_all() {
     let same = Sameness {
         same: true,
         alike: true,
+        read: true,
     };
     traps.learn(&shape, lineage, same, Fed::default());
     assert!((0..100).all(|place| traps.wants(&url(1), place)));

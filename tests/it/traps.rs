@@ -270,6 +270,123 @@ fn numbered_pages_beyond_the_last() {
     assert_rule(&job, "endless-chain");
 }
 
+/// Names of letters only: nothing in the address looks drawn.
+#[test]
+fn names_without_digits_hide_nothing() {
+    fn named(text: &str) -> String {
+        word(usize::try_from(drawn(text) % 1_000_000_007).unwrap())
+    }
+    let job = crawl("/gone/a.html", |asked| {
+        asked.path.strip_prefix("/gone/")?;
+        let links = (0..8).map(|n| format!("/gone/{}.html", named(&format!("{}{n}", asked.path))));
+        Some(format!("<h1>Nothing found. Try these:</h1>{}", anchors(links)))
+    });
+    assert_rule(&job, "same-content");
+    let job = crawl("/s/a/home", |asked| {
+        let name = asked.path.strip_prefix("/s/")?.split_once('/')?.1;
+        let fresh = |to: &str| format!("/s/{}/{to}", named(&format!("{}{to}", asked.path)));
+        let html = anchors(["home", "about", "cart", "help"].map(fresh));
+        Some(format!("<h1>The page of {name}</h1>{html}"))
+    });
+    assert_rule(&job, "same-content");
+}
+
+/// No row of pages, for each leads to several more, and each has another number.
+#[test]
+fn pages_of_numbers_that_lead_to_several_more() {
+    let job = crawl("/map/0/0", |asked| {
+        let mut place = asked.path.strip_prefix("/map/")?.split('/');
+        let (x, y): (i64, i64) = (place.next()?.parse().ok()?, place.next()?.parse().ok()?);
+        let around = [(x + 1, y), (x - 1, y), (x, y + 1), (x, y - 1)];
+        Some(format!(
+            "<h1>Tile {x} {y}</h1>{}",
+            anchors(around.map(|(x, y)| format!("/map/{x}/{y}")))
+        ))
+    });
+    assert_rule(&job, "endless-chain");
+    let job = crawl("/s/0f0f0f0f0f/home", |asked| {
+        let name = asked.path.strip_prefix("/s/")?.split_once('/')?.1;
+        let fresh = |to: &str| format!("/s/{:016x}/{to}", drawn(&format!("{}{to}", asked.path)));
+        let html = anchors(["home", "about", "cart", "help"].map(fresh));
+        let visitors = drawn(&asked.path) % 1_000_000;
+        Some(format!("<h1>The page of {name}</h1>You are visitor {visitors}.{html}"))
+    });
+    assert_rule(&job, "endless-chain");
+}
+
+#[test]
+fn a_calendar_of_weeks_in_several_views() {
+    let job = crawl("/plan?y=2026&w=1&view=list", |asked| {
+        let query = asked.path.strip_prefix("/plan?")?;
+        let value = |name: &str| query.split('&').find_map(|part| part.strip_prefix(name));
+        let (year, week): (u32, u32) = (value("y=")?.parse().ok()?, value("w=")?.parse().ok()?);
+        let next = if week == 52 { (year + 1, 1) } else { (year, week + 1) };
+        let links = ["list", "grid", "table"]
+            .iter()
+            .flat_map(|view| [(year, week), next].map(|(year, week)| format!("/plan?y={year}&w={week}&view={view}")));
+        Some(format!(
+            "<h1>Week {week} of {year}</h1>Nothing planned.{}",
+            anchors(links)
+        ))
+    });
+    assert_rule(&job, "calendar");
+}
+
+/// Pages that say the same but for a name are no trap if they are many of many kinds, and neither are numbered ones that
+/// a list leads to.
+#[test]
+fn stubs_beside_pages_lose_nothing() {
+    let site = Site::start(1, |_| {
+        |asked: &Asked| {
+            if asked.path == "/" {
+                return Answer::html(anchors((0..40).map(|n| format!("/wiki/{}", word(n)))));
+            }
+            let Some(name) = asked.path.strip_prefix("/wiki/") else {
+                return Answer::not_found();
+            };
+            if let Some(stub) = name.strip_prefix("stub-") {
+                // every stub knows one more, and the last none
+                let more = stub.strip_suffix("-a").map(|of| format!("/wiki/stub-{of}-b"));
+                return Answer::html(format!("<p>Nothing is written yet.</p>{}", anchors(more)));
+            }
+            let stubs = (0..5).map(|n| format!("/wiki/stub-{name}{n}-a"));
+            let said = word(usize::try_from(drawn(name) % 1_000_000_007).unwrap());
+            Answer::html(format!("<p>What is meant by that: {said}</p>{}", anchors(stubs)))
+        }
+    });
+    let job = Job::new(&[site.url(0, "/")]).flag("--delay", "0ms");
+    job.run().assert_code(0);
+    let lost: Vec<String> = (0..40)
+        .flat_map(|page| (0..5).map(move |n| format!("/wiki/stub-{}{n}-a", word(page))))
+        .map(|path| site.url(0, &path))
+        .filter(|url| !site.log().fetched().contains(url))
+        .collect();
+    eprintln!("{:#}", job.report()["traps"]);
+    assert!(lost.is_empty(), "{lost:?}");
+}
+
+/// Pages without a word, each with a picture and the next page, under names of letters only.
+#[test]
+fn a_gallery_of_names_loses_nothing() {
+    let site = Site::start(1, |_| {
+        |asked: &Asked| {
+            let name = |n: usize| word(n * 7_919);
+            if asked.path == "/" {
+                return Answer::html(anchors([format!("/photos/{}.html", name(1))]));
+            }
+            let Some(n) = (1..=300).find(|n| asked.path == format!("/photos/{}.html", name(*n))) else {
+                return Answer::not_found();
+            };
+            let next = (n < 300).then(|| format!("/photos/{}.html", name(n + 1)));
+            Answer::html(format!("<img src='/photos/{}.jpg'>{}", name(n), anchors(next)))
+        }
+    });
+    let job = Job::new(&[site.url(0, "/")]).flag("--delay", "0ms");
+    job.run().assert_code(0);
+    assert_eq!(job.report()["traps"], serde_json::json!({}));
+    assert_eq!(job.count("/links/trap"), 0);
+}
+
 #[test]
 fn ever_new_ids_with_one_content() {
     let job = crawl("/item/5", |asked| {
