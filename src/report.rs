@@ -24,6 +24,8 @@ pub const SCHEMA: u32 = 1;
 
 /// The exit code of a crawl that fetched no seed.
 pub const NO_SEED: u8 = 4;
+/// The exit code of what should not have happened.
+const UNEXPECTED: u8 = 1;
 /// The exit code of a crawl whose accounts do not add up.
 pub const UNBALANCED: u8 = 5;
 
@@ -57,6 +59,14 @@ impl Verdict {
         match &outcome.end {
             End::Stopped(signal) => verdict("stopped", signal_name(*signal), signal_exit(*signal)),
             End::Limit(limit) => verdict("limit", limit, 0),
+            End::Lost(why) => {
+                let exit = if outcome.last.counters.urls.fetched == 0 {
+                    NO_SEED
+                } else {
+                    UNEXPECTED
+                };
+                verdict("stopped", &format!("{why}; what waits stays pending"), exit)
+            }
             End::Finished if outcome.last.counters.urls.pending > 0 => verdict(
                 "failed",
                 "URLs are pending that no queue holds: the job's state is damaged",

@@ -173,6 +173,16 @@ pub trait Store: Send {
 const MEMTABLE_BYTES: u64 = 8 << 20;
 /// Bytes of the block cache.
 const CACHE_BYTES: u64 = 32 << 20;
+/// Files of tables kept open, of the files that the process may open: one in so many,
+const FILES_ONE_IN: u64 = 8;
+/// and never more or less than this.
+const FILES: std::ops::RangeInclusive<u64> = 32..=256;
+
+/// Files of tables that are kept open where the process may open so many; further ones are opened anew each time.
+#[must_use]
+pub fn kept_open(limit: u64) -> u64 {
+    (limit / FILES_ONE_IN).clamp(*FILES.start(), *FILES.end())
+}
 /// Bytes of journals before a flush is forced.
 const JOURNAL_BYTES: u64 = 128 << 20;
 
@@ -195,8 +205,11 @@ impl Fjall {
     /// # Errors
     /// If the folder cannot be used or holds a damaged store.
     pub fn open(folder: &Path) -> io::Result<Self> {
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        let files = usize::try_from(kept_open(limit.unwrap_or(u64::MAX))).ok();
         let database = fjall::Database::builder(folder)
             .cache_size(CACHE_BYTES)
+            .max_cached_files(files)
             .max_journaling_size(JOURNAL_BYTES)
             .worker_threads(1)
             .manual_journal_persist(true)

@@ -228,7 +228,7 @@ fn crawl(seeds: &[String], pages: &Canned, robots_txt: Option<&Canned>, mut seen
                 }
             }
             Next::NotBefore(due) => now = due,
-            Next::Refill { .. } | Next::Blocked | Next::Empty => return,
+            Next::Refill { .. } | Next::Blocked | Next::Lost(_) | Next::Empty => return,
         }
     }
 }

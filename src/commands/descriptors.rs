@@ -2,7 +2,7 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::crawl::OWN_FILES;
+use crate::crawl::own_files;
 
 /// Files of one request in flight: its connection, and an idle one in the pool.
 const FILES_PER_REQUEST: u64 = 2;
@@ -31,7 +31,7 @@ pub(super) fn fit(concurrency: &mut usize) -> Option<String> {
 
 /// Requests that can be in flight under a limit of open files; at least one.
 fn possible(files: u64) -> usize {
-    let requests = files.saturating_sub(OWN_FILES) / FILES_PER_REQUEST;
+    let requests = files.saturating_sub(own_files(files)) / FILES_PER_REQUEST;
     usize::try_from(requests).unwrap_or(usize::MAX).max(1)
 }
 
@@ -42,9 +42,9 @@ mod tests {
     #[test]
     fn a_low_limit_leaves_room_for_our_own_files() {
         assert_eq!(possible(0), 1);
-        assert_eq!(possible(256), 1);
-        assert_eq!(possible(1_024), 384);
-        assert_eq!(possible(1_048_576), 524_160);
+        assert_eq!(possible(256), 80);
+        assert_eq!(possible(1_024), 416);
+        assert_eq!(possible(1_048_576), 524_128);
     }
 
     #[test]

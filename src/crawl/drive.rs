@@ -306,6 +306,10 @@ impl<F: Fetcher> Loop<'_, F> {
                     break;
                 }
                 Next::Blocked => break,
+                Next::Lost(why) => {
+                    self.drain(End::Lost(why));
+                    break;
+                }
                 Next::Empty => {
                     self.empty = true;
                     break;

@@ -43,7 +43,7 @@ use crate::visit::judge::Judge;
 use drive::{Clock, Crawl, Ended, Limits};
 pub use drive::{DRAIN, Place};
 pub use grow::REMEMBERED_KEYS;
-pub use start::OWN_FILES;
+pub use start::own_files;
 pub use usage::resident;
 
 /// What the crawl looks like at one moment: for the progress line and, at the end, the report.
@@ -80,6 +80,8 @@ pub enum End {
     Limit(String),
     /// A signal asked it to stop; its number.
     Stopped(i32),
+    /// The proxy was not reached for too long; the text says more.
+    Lost(String),
 }
 
 /// A seed and what came of it, for the closing summary.
@@ -269,7 +271,7 @@ pub async fn run(
         place: Place::Thread,
         now: wall_clock(),
     };
-    let outcome = crawl(plan, doors, &view, stop).await?;
+    let outcome = Box::pin(crawl(plan, doors, &view, stop)).await?;
     let lines = job.join(ledger::INDEX_LINES);
     // a run without an archive still owes the one before it its index
     let archived = disk

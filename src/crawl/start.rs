@@ -23,6 +23,7 @@ use crate::scope::reach::{Reach, Seed};
 use crate::scope::{OutReason, Scope, Sitemaps, Verdict};
 use crate::shard::{self, Link, seed_number};
 use crate::stats::LinkCounts;
+use crate::store;
 use crate::url::Identity;
 use crate::visit::judge::usual_place;
 
@@ -162,14 +163,20 @@ const SLOW_AFTER: Duration = Duration::from_secs(30);
 
 /// Idle connections kept however many files may be open; about 25 KB each.
 const MAX_IDLE: usize = 2_000;
-/// Files that the store, the archive, the logs and the runtime keep open.
-pub const OWN_FILES: u64 = 256;
+/// Files that the archive, the logs, the runtime and the store, while it merges tables, have open.
+const OWN_FILES: u64 = 64;
+
+/// Files that are not requests' where the process may open so many.
+#[must_use]
+pub fn own_files(limit: u64) -> u64 {
+    OWN_FILES + store::kept_open(limit)
+}
 
 /// Idle connections for which there are files, besides those of the requests in flight.
 fn idle_connections(concurrency: usize) -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let left = limit.map_or(MAX_IDLE, |files| {
-        usize::try_from(files.saturating_sub(OWN_FILES)).unwrap_or(usize::MAX)
+        usize::try_from(files.saturating_sub(own_files(files))).unwrap_or(usize::MAX)
     });
     left.saturating_sub(concurrency).clamp(1, MAX_IDLE)
 }

@@ -73,7 +73,9 @@ impl Names {
     pub fn new(policy: AddressPolicy, pins: &[(String, u16, SocketAddr)]) -> Self {
         let mut by_name: HashMap<String, Vec<(u16, SocketAddr)>> = HashMap::new();
         for (host, port, address) in pins {
-            by_name.entry(plain(host)).or_default().push((*port, *address));
+            let of_name = by_name.entry(plain(host)).or_default();
+            of_name.retain(|(known, _)| known != port); // the last one holds
+            of_name.push((*port, *address));
         }
         Self(Arc::new(Inner {
             policy,
@@ -302,7 +304,8 @@ mod tests {
             &[
                 ("Site.test", 80, "127.0.0.2:8080"),
                 ("site.test", 443, "127.0.0.3:8443"),
-                ("dot.test.", 80, "127.0.0.4:80"),
+                ("dot.test.", 80, "127.0.0.9:80"),
+                ("DOT.test", 80, "127.0.0.4:80"),
             ],
         );
         for (name, port, address) in [

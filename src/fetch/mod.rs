@@ -145,6 +145,9 @@ pub enum FetchErrorKind {
     /// What came is not HTTP.
     #[error("not HTTP")]
     Protocol,
+    /// The proxy that leads to every host was not reached.
+    #[error("proxy not reached")]
+    Proxy,
     /// The server chose HTTP/2, and what it has to say cannot be had so: the next request is over HTTP/1.1.
     #[error("HTTP/1.1 is to be asked")]
     Old,
@@ -157,24 +160,13 @@ pub enum FetchErrorKind {
 }
 
 impl FetchErrorKind {
-    /// Is another try of any use?
-    #[must_use]
-    pub fn retryable(&self) -> bool {
-        !matches!(self, Self::PrivateAddress)
-    }
-
-    /// Nothing is wrong with the page or its host: it has only to be asked in another way.
-    #[must_use]
-    pub fn is_detour(&self) -> bool {
-        matches!(self, Self::Old)
-    }
-
     /// A short word that is the same for like cases, for counters and reports.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
             Self::Dns => "dns",
             Self::Connect => "connect",
+            Self::Proxy => "proxy",
             Self::Broken => "broken",
             Self::Timeout => "timeout",
             Self::Tls => "tls",
@@ -190,7 +182,7 @@ impl FetchErrorKind {
     pub fn code(&self) -> i32 {
         match self {
             Self::Dns => -1,
-            Self::Connect | Self::Tls => -2,
+            Self::Connect | Self::Proxy | Self::Tls => -2,
             Self::Broken | Self::Protocol | Self::Old => -3,
             Self::Timeout => -4,
             Self::PrivateAddress => -5001,

@@ -177,11 +177,24 @@ pub enum End {
         detail: String,
         /// The code of crawl.log.
         code: i32,
-        /// Another try may help.
-        retryable: bool,
-        /// Nothing is wrong: it has to be asked in another way, which is no retry.
-        detour: bool,
+        /// What it is a fault of.
+        fault: Fault,
     },
+}
+
+/// What a request that brought no answer is a fault of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Of the address: another try is of no use.
+    Final,
+    /// Of the look-up of its name.
+    Name,
+    /// Of the host, or of what lies before it.
+    Host,
+    /// Of the way in which it was asked: to ask in another one is no retry.
+    Form,
+    /// Of the proxy that leads to every host, which was not reached.
+    Proxy,
 }
 
 /// What a robots.txt answer holds beyond its status.

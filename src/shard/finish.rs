@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::fact::{Done, End, Fact, Link, RobotsBody, SeedResult, What, Work};
+use super::fact::{Done, End, Fact, Fault, Link, RobotsBody, SeedResult, What, Work};
 use super::host::{Access, GIVEN_UP, Mood, Retired};
 use super::{Errand, MAX_DETOURS, ROBOTS_REDIRECTS, Shard};
 use crate::clock::Time;
@@ -25,6 +25,8 @@ enum Health {
     Faulty,
     /// No answer.
     Dead,
+    /// No answer, and no word about the host: it was not reached for.
+    Unknown,
 }
 
 /// Wait doubles with each failure in a row; a faulty page slows its host no further than this many.
@@ -32,7 +34,10 @@ const FAULTY_MAX: u32 = 3;
 
 fn health(end: &End) -> Health {
     match end {
-        End::Failed { detour: true, .. } => Health::Good,
+        End::Failed { fault: Fault::Form, .. } => Health::Good,
+        End::Failed {
+            fault: Fault::Proxy, ..
+        } => Health::Unknown,
         End::Failed { .. } => Health::Dead,
         End::Answered { status: 429 | 503, .. } => Health::Busy,
         End::Answered {
@@ -112,6 +117,7 @@ impl Shard {
         self.in_flight -= 1;
         self.host(id).in_flight -= 1;
         let health = health(&end);
+        self.outlet.met(&end, at);
         match what {
             What::Page { place, item } => {
                 let origin = item.path.origin;
@@ -171,6 +177,7 @@ impl Shard {
                 })
             }
             Health::Busy | Health::Dead => Mood::Failing(failures),
+            Health::Unknown => return,
         };
     }
 
@@ -183,13 +190,11 @@ impl Shard {
             return;
         }
         let host = self.host(id);
-        if !matches!(host.mood, Mood::Retired(_)) {
-            let failures = host.failures() + 1;
-            host.mood = if health == Health::Good {
-                Mood::Sound
-            } else {
-                Mood::Failing(failures)
-            };
+        let failures = host.failures() + 1;
+        match (&host.mood, health) {
+            (Mood::Retired(_), _) | (_, Health::Unknown) => {}
+            (_, Health::Good) => host.mood = Mood::Sound,
+            _ => host.mood = Mood::Failing(failures),
         }
     }
 
@@ -210,7 +215,7 @@ impl Shard {
     ) {
         self.host(id).queue.settled(place);
         fact.remove = Some((id, place));
-        if self.detours(id, end) {
+        if health == Health::Unknown || self.detours(id, end) {
             fact.delta.settled = Settled::Retry;
             self.push(id, item, place.priority, &mut fact.put);
             return;
@@ -218,7 +223,13 @@ impl Shard {
         item.path.tries = item.path.tries.saturating_add(1);
         fact.tries = item.path.tries;
         let tries_left = u32::from(item.path.tries) <= self.settings.retries;
-        let may_help = !matches!(end, End::Failed { retryable: false, .. });
+        let may_help = !matches!(
+            end,
+            End::Failed {
+                fault: Fault::Final,
+                ..
+            }
+        );
         let retired = matches!(self.host(id).mood, Mood::Retired(_));
         if health != Health::Good && tries_left && may_help && !retired {
             fact.delta.settled = Settled::Retry;
@@ -358,10 +369,16 @@ impl Shard {
             Access::Fetching(tries) => *tries,
             _ => 0,
         };
-        if detours {
+        if detours || health(end) == Health::Unknown {
             return Access::Due(tries);
         }
-        let may_help = !matches!(end, End::Failed { retryable: false, .. });
+        let may_help = !matches!(
+            end,
+            End::Failed {
+                fault: Fault::Final,
+                ..
+            }
+        );
         if tries < retries && may_help {
             return Access::Due(tries + 1);
         }
@@ -386,7 +403,7 @@ impl Shard {
     /// this has no more of it in the end.
     fn detours(&mut self, id: HostId, end: &End) -> bool {
         let host = self.host(id);
-        let may = matches!(end, End::Failed { detour: true, .. }) && host.detours < MAX_DETOURS;
+        let may = matches!(end, End::Failed { fault: Fault::Form, .. }) && host.detours < MAX_DETOURS;
         host.detours += u32::from(may);
         may
     }

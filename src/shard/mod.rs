@@ -12,6 +12,7 @@ pub mod fact;
 mod finish;
 mod group;
 mod host;
+mod outlet;
 mod own;
 mod refill;
 mod settings;
@@ -23,11 +24,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use fact::{Done, End, Errand, Fact, Link, RobotsBody, SeedResult, Way, What, Work};
+pub use fact::{Done, End, Errand, Fact, Fault, Link, RobotsBody, SeedResult, Way, What, Work};
 pub use group::ADDRESS_LIFE;
 use group::{Gate, Groups};
 use host::{Access, Host, Mood, ROBOTS_PRECLUDED, ROBOTS_UNREACHABLE, TRAPPED};
 pub use host::{HostRow, ROBOTS_LIFE, Retired, StoredAccess};
+use outlet::Outlet;
+pub use outlet::{AWAY, NEVER_THERE};
 pub use own::{Own, seed_number};
 pub use settings::Settings;
 
@@ -77,6 +80,8 @@ pub enum Next {
     NotBefore(Time),
     /// Nothing may start before something in flight comes back.
     Blocked,
+    /// The one way to all hosts is not there and was waited for long enough; why, for a person.
+    Lost(String),
     /// Nothing is left.
     Empty,
 }
@@ -136,6 +141,7 @@ pub struct Shard {
     resumed: Option<Time>,
     /// What is settled without a request, if the run has a list.
     blocklist: Option<Arc<Blocklist>>,
+    outlet: Outlet,
 }
 
 impl Shard {
@@ -171,6 +177,7 @@ impl Shard {
             parked: std::collections::BTreeSet::new(),
             resumed: None,
             blocklist: None,
+            outlet: Outlet::default(),
         }
     }
 
@@ -222,6 +229,11 @@ impl Shard {
                     most,
                     robots,
                 };
+            }
+            if self.ready.peek().is_some()
+                && let Some(bar) = self.outlet.bars(now, self.in_flight)
+            {
+                return bar;
             }
             if let Some((due, _)) = self.ready.peek()
                 && now < self.paced_until

@@ -105,8 +105,7 @@ fn refused() -> End {
     End::Failed {
         reason: "connect",
         detail: "h: refused".to_owned(),
-        retryable: true,
-        detour: false,
+        fault: Fault::Host,
         code: -2,
     }
 }
@@ -446,7 +445,9 @@ proptest! {
                 Next::Empty => break,
                 Next::NotBefore(due) if flying.is_empty() || roll(2) == 0 => { now = due; continue; }
                 Next::NotBefore(_) | Next::Blocked => {}
-                Next::Refill { .. } | Next::Move(_) => unreachable!("all fits into memory, and no seed has a budget"),
+                Next::Refill { .. } | Next::Move(_) | Next::Lost(_) => {
+                    unreachable!("all fits into memory, and no seed has a budget")
+                }
             }
             let index = usize::try_from(roll(flying.len() as u64)).unwrap();
             let work = flying.swap_remove(index);

@@ -283,7 +283,8 @@ impl Crawl<'_> {
                     break;
                 }
                 Next::Blocked => break,
-                Next::Empty => return Ok(false),
+                // this web has no proxy
+                Next::Lost(_) | Next::Empty => return Ok(false),
             }
         }
         let answer_at = self.events.peek().map(|Reverse((at, _))| *at);

@@ -27,7 +27,7 @@ use crate::fetch::{FetchError, FetchErrorKind, Fetcher, Request, Response, Skipp
 use crate::frontier::Path;
 use crate::ledger::{LogEntry, PageRows, SPOOL, WriteError};
 use crate::politeness;
-use crate::shard::{Done, End, RobotsBody, Way, What, Work};
+use crate::shard::{Done, End, Fault, RobotsBody, Way, What, Work};
 use crate::stats::Left;
 use crate::traps::Content;
 use edges::Edges;
@@ -175,13 +175,27 @@ fn looked_up(work: Work, found: Result<IpAddr, FetchError>, at: Time) -> Visited
     }
 }
 
+fn fault(kind: &FetchErrorKind) -> Fault {
+    match kind {
+        FetchErrorKind::PrivateAddress => Fault::Final,
+        FetchErrorKind::Dns => Fault::Name,
+        FetchErrorKind::Old => Fault::Form,
+        FetchErrorKind::Proxy => Fault::Proxy,
+        FetchErrorKind::Connect
+        | FetchErrorKind::Broken
+        | FetchErrorKind::Timeout
+        | FetchErrorKind::Tls
+        | FetchErrorKind::Protocol
+        | FetchErrorKind::Spool => Fault::Host,
+    }
+}
+
 fn no_answer(error: FetchError) -> End {
     End::Failed {
         reason: error.kind.word(),
         detail: error.detail,
         code: error.kind.code(),
-        retryable: error.kind.retryable(),
-        detour: error.kind.is_detour(),
+        fault: fault(&error.kind),
     }
 }
 
@@ -271,8 +285,7 @@ fn answered(
     let end = End::Failed {
         reason: "internal",
         detail,
-        retryable: false,
-        detour: false,
+        fault: Fault::Final,
         code: log::INTERNAL,
     };
     Ok(Some(Read::Defect {

@@ -316,7 +316,7 @@ async fn a_proxy_that_is_none_is_said_so() {
     let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let web = through(&format!("socks5h://{nobody}"), |_| ());
     let refused = web.fetch_href("http://site.test/", None).await;
-    assert_fault(refused, &FetchErrorKind::Connect, "is not reached: Connection refused");
+    assert_fault(refused, &FetchErrorKind::Proxy, "is not reached: Connection refused");
 }
 
 #[test]
@@ -346,4 +346,76 @@ fn a_site_over_tls_is_crawled_through_a_proxy() {
         settings.contains("me:redacted@") && !settings.contains("s3cret"),
         "{settings}"
     );
+}
+
+/// Hosts behind a proxy, one page each.
+fn hosts(count: usize) -> Vec<String> {
+    (0..count).map(|n| format!("http://host{n}.test/")).collect()
+}
+
+/// What leads to the hosts is gone in the middle of the crawl, and back after a while. No host is blamed for it.
+#[test]
+fn a_proxy_that_is_away_for_a_while_costs_no_page() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+    let address = listener.local_addr().unwrap();
+    let asked = Arc::clone(&log);
+    runtime.spawn(async move {
+        let mut listener = Some(listener);
+        loop {
+            let (stream, _) = match &listener {
+                Some(here) => here.accept().await.unwrap(),
+                None => unreachable!("it is there again below"),
+            };
+            http(stream, address, None, &asked).await.unwrap();
+            if asked.lock().unwrap().len() == 20 {
+                drop(listener.take());
+                tokio::time::sleep(std::time::Duration::from_millis(2_500)).await;
+                listener = Some(TcpListener::bind(address).await.unwrap());
+            }
+        }
+    });
+    let seeds = hosts(30);
+    let seeds: Vec<&str> = seeds.iter().map(String::as_str).collect();
+    let job = crate::harness::Job::without_permission(&seeds)
+        .flag("--proxy", &format!("http://{address}"))
+        // one for a connection that the proxy had taken when it went
+        .flag("--retries", "1")
+        .flag("--delay", "0ms");
+    job.run().assert_code(0);
+    job.assert_balanced();
+    assert_eq!((job.count("/urls/fetched"), job.count("/urls/failed")), (30, 0));
+    let log = std::fs::read_to_string(job.dir().join("logs/crawl.log")).unwrap();
+    assert!(log.contains("the proxy 127.0.0.1:"), "it was away, so somebody met it");
+}
+
+#[test]
+fn a_proxy_that_never_answers_ends_the_run_and_the_next_run_goes_on() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let seeds = hosts(3);
+    let seeds: Vec<&str> = seeds.iter().map(String::as_str).collect();
+    let job = crate::harness::Job::without_permission(&seeds)
+        .flag("--proxy", &format!("http://{address}"))
+        .flag("--delay", "0ms");
+    let ended = job.run();
+    ended.assert_code(4);
+    let said = format!("{} {}", ended.stdout, ended.stderr);
+    assert!(
+        said.contains(&format!("the proxy {address} is not reached: Connection refused")),
+        "{said}"
+    );
+    assert_eq!((job.count("/urls/pending"), job.count("/urls/failed")), (3, 0));
+    let log = Arc::new(Mutex::new(Vec::new()));
+    runtime.spawn(async move {
+        let listener = TcpListener::bind(address).await.unwrap();
+        while let Ok((stream, _)) = listener.accept().await {
+            http(stream, address, None, &log).await.unwrap();
+        }
+    });
+    job.run().assert_code(0);
+    assert_eq!((job.count("/urls/fetched"), job.count("/urls/pending")), (3, 0));
 }

@@ -26,6 +26,9 @@ use super::tls;
 
 /// An address gets so long before the next one is tried beside it (RFC 8305 section 5).
 const STAGGER: Duration = Duration::from_millis(250);
+/// How long a proxy may take to accept a connection: less than what a host has for its answer, so that the fault is told
+/// from one of the host.
+const PROXY_PATIENCE: Duration = Duration::from_secs(8);
 
 /// Makes connections.
 pub(super) struct Dialer {
@@ -166,7 +169,7 @@ impl Dialer {
         };
         let unreachable = |why: &str| {
             let detail = format!("{host}: the proxy {}:{} is not reached: {why}", proxy.host, proxy.port);
-            Fault::new(FetchErrorKind::Connect, detail)
+            Fault::new(FetchErrorKind::Proxy, detail)
         };
         let found = match literal(&proxy.host) {
             Some(ip) => vec![SocketAddr::new(ip, proxy.port)],
@@ -176,8 +179,9 @@ impl Dialer {
                 .await
                 .map_err(|e| unreachable(&e.to_string()))?,
         };
-        let stream = race(interleaved(found, proxy.port))
+        let stream = tokio::time::timeout(PROXY_PATIENCE, race(interleaved(found, proxy.port)))
             .await
+            .map_err(|_| unreachable("it does not answer"))?
             .map_err(|e| unreachable(&fault::words(&e)))?;
         if proxy.kind == super::proxy::Kind::Http && !secure {
             return Ok((stream, None)); // it takes whole addresses

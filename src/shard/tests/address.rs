@@ -319,7 +319,9 @@ proptest! {
                 Next::Empty => break,
                 Next::NotBefore(due) if flying.is_empty() || roll(2) == 0 => { now = due; continue; }
                 Next::NotBefore(_) | Next::Blocked => {}
-                Next::Refill { .. } | Next::Move(_) => unreachable!("all fits into memory, and no seed has a budget"),
+                Next::Refill { .. } | Next::Move(_) | Next::Lost(_) => {
+                    unreachable!("all fits into memory, and no seed has a budget")
+                }
             }
             prop_assert!(!flying.is_empty(), "nothing is in flight and nothing comes due");
             let index = usize::try_from(roll(flying.len() as u64)).unwrap();
