@@ -45,4 +45,5 @@ pub mod config;
 pub mod job;
 pub mod progress;
 pub mod report;
+pub mod audit;
 pub mod commands;

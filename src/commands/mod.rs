@@ -1,5 +1,6 @@
 //! What the commands do: one file each. This one reads the command line and says which.
 
+mod audit;
 pub mod crawl;
 mod dedup;
 pub mod demo;
@@ -74,6 +75,9 @@ enum Command {
     /// Where a job stands, also one that is running
     #[command(max_term_width = HELP_WIDTH)]
     Status(status::StatusArgs),
+    /// Whether a job kept its promises: pauses, robots.txt, one record a URL, the accounts
+    #[command(max_term_width = HELP_WIDTH)]
+    Audit(audit::AuditArgs),
     /// Take URLs out of a job's seen-set again, so that they are fetched once more
     #[command(max_term_width = HELP_WIDTH)]
     Forget(forget::ForgetArgs),
@@ -217,6 +221,7 @@ fn dispatch(command: Option<Command>, matches: &ArgMatches) -> ExitCode {
         Some(Command::Config(ConfigCommand::Show)) => {
             with_settings(below(matches, &["config", "show"]), |loaded| settings::show(&loaded))
         }
+        Some(Command::Audit(args)) => audit::run(&args),
         Some(Command::Completions { shell }) => completions(shell),
     }
 }

@@ -19,9 +19,9 @@ use crate::url::Scheme;
 pub const ROBOTS_LIFE: Duration = Duration::from_secs(24 * 3600);
 
 /// Heritrix's code for a URL that robots.txt forbids.
-pub(super) const ROBOTS_PRECLUDED: i32 = -9998;
+pub const ROBOTS_PRECLUDED: i32 = -9998;
 /// Heritrix's code for a URL whose robots.txt could not be had.
-pub(super) const ROBOTS_UNREACHABLE: i32 = -61;
+pub const ROBOTS_UNREACHABLE: i32 = -61;
 /// Heritrix's code for a URL given up with its host, which had answered to the last.
 pub(super) const GIVEN_UP: i32 = -8;
 

@@ -30,7 +30,7 @@ const LAYERS: [&[&str]; 7] = [
     // one visit, the durable order, the settings, the job folder
     &["visit", "ledger", "checkpoint", "job", "config"],
     // the loop and what looks at it
-    &["crawl", "progress", "report", "simulate"],
+    &["crawl", "progress", "report", "audit", "simulate"],
     &["commands"],
 ];
 

@@ -90,6 +90,9 @@ fn one_crawl(number: u64, kills: usize, dice: &mut Dice) -> usize {
         runs.find(|(run, _)| agent(*run) == asked_by).map(|(_, death)| *death)
     });
     assert_polite(&log, &plan);
+    // what the job's own files say of it, over all its kills
+    let audit = job.command(&["audit", "job"]);
+    assert!(audit.status.success(), "{}", audit.text());
     done
 }
 

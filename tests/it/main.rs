@@ -13,6 +13,7 @@ mod web; // random but seeded webs with their truth
 
 // topics
 mod archive; // records and index, judged by the tools of the trade
+mod audit; // were the promises kept
 mod blocklist; // hosts that are never asked
 mod cases; // what other crawlers stumbled over, played by the byte
 mod cli; // messages, exit codes and files of the command line
