@@ -10,6 +10,7 @@ mod pages;
 use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
 
+use crawler::archive::verify;
 use crawler::extract::sitemap::{self, EntryKind};
 use crawler::robots::Robots;
 use crawler::url::surt::plain::{self, Form};
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         "url_canon" => url_canon,
         "url_parse" => url_parse,
         "url_toascii" => url_to_ascii,
+        "warc" | "wacz" => archived,
         _ => return usage(&set),
     };
     match answer_all(answer) {
@@ -71,6 +73,26 @@ fn answer_all(answer: Answer) -> io::Result<()> {
         writeln!(out, "{answer}")?;
     }
     out.flush()
+}
+
+/// Is the file sound?
+fn archived(case: &Value) -> Value {
+    let path = std::path::Path::new(text(case, "file"));
+    let found = verify::Kind::of(path).and_then(|kind| {
+        let kind = kind.unwrap_or(verify::Kind::Warc);
+        verify::file(path, kind, None, &mut verify::Ids::default())
+    });
+    match found {
+        Ok(found) => {
+            let problems: Vec<String> = found
+                .faults
+                .iter()
+                .map(|fault| format!("{}: {}", fault.place, fault.text))
+                .collect();
+            json!({"ok": found.is_sound(), "problems": problems})
+        }
+        Err(error) => json!({"ok": false, "problems": [error.to_string()]}),
+    }
 }
 
 fn text<'a>(case: &'a Value, field: &str) -> &'a str {

@@ -3,7 +3,8 @@
 //!
 //! [`warc`] says what stands in a record, [`head`] what of an HTTP head a record keeps, [`member`] packs a record as
 //! one gzip member, [`identify`] looks at the payload; [`cdxj`] and [`sort`] make the index, [`naming`] the file
-//! names; [`read`] walks a finished file member by member and trusts nothing that the others wrote.
+//! names; [`read`] walks a finished file member by member and trusts nothing that the others wrote;
+//! [`verify`] holds files of any make against their formats.
 
 pub mod cdxj;
 pub mod head;
@@ -12,4 +13,5 @@ pub mod member;
 pub mod naming;
 pub mod read;
 pub mod sort;
+pub mod verify;
 pub mod warc;

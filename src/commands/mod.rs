@@ -15,6 +15,7 @@ mod look;
 mod settings;
 mod simulate;
 mod status;
+mod verify;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -78,6 +79,9 @@ enum Command {
     /// Whether a job kept its promises: pauses, robots.txt, one record a URL, the accounts
     #[command(max_term_width = HELP_WIDTH)]
     Audit(audit::AuditArgs),
+    /// Whether WARC, CDXJ and WACZ files are what their formats say, record by record
+    #[command(max_term_width = HELP_WIDTH)]
+    Verify(verify::VerifyArgs),
     /// Take URLs out of a job's seen-set again, so that they are fetched once more
     #[command(max_term_width = HELP_WIDTH)]
     Forget(forget::ForgetArgs),
@@ -221,6 +225,7 @@ fn dispatch(command: Option<Command>, matches: &ArgMatches) -> ExitCode {
         Some(Command::Config(ConfigCommand::Show)) => {
             with_settings(below(matches, &["config", "show"]), |loaded| settings::show(&loaded))
         }
+        Some(Command::Verify(args)) => verify::run(&args),
         Some(Command::Audit(args)) => audit::run(&args),
         Some(Command::Completions { shell }) => completions(shell),
     }

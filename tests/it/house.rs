@@ -35,7 +35,7 @@ const LAYERS: [&[&str]; 7] = [
 ];
 
 /// The one module that may name a package.
-const DOORS: [(&str, &str); 14] = [
+const DOORS: [(&str, &str); 17] = [
     ("quick_xml", "extract/dash"),
     ("url", "url"),
     ("bitvec", "seen"),
@@ -50,6 +50,9 @@ const DOORS: [(&str, &str); 14] = [
     ("fxhash", "hash"),
     ("psl", "url"),
     ("clap", "commands"),
+    ("zip", "archive"),
+    ("webpki", "archive/verify/signature"),
+    ("md5", "archive/verify/digest"),
 ];
 
 /// Lines of a source file without its tests.

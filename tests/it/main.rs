@@ -46,5 +46,6 @@ mod simulate; // a web of arithmetic, where truth is counted
 mod sitemap; // sitemaps and feeds: found, read, bounded
 mod survey; // what was met, by estimate
 mod status; // where a job stands
+mod verify; // archives of any make, byte by byte
 mod virtual_time; // whole crawls in virtual time, killed thousands of times
 mod wire; // TLS, HTTP/2, kept connections, cuts of the same bytes
