@@ -146,6 +146,7 @@ fn run_job(mut loaded: Loaded, mut warnings: Vec<String>, screen: &Screen) -> Re
     screen.say(&beginning(&job, seeds.len()));
 
     runtime.block_on(lists.leave_alone(&config));
+    let wacz = config.wacz && config.archive;
     let quiet = config.quiet;
     // the loop is a task like the visits, so that what they have for each other crosses no further thread
     let given = (cookies, blocklist);
@@ -154,7 +155,7 @@ fn run_job(mut loaded: Loaded, mut warnings: Vec<String>, screen: &Screen) -> Re
     let (ended, last) = ended.unwrap_or_else(|lost| std::panic::resume_unwind(lost.into_panic()))?;
     runtime.shutdown_timeout(LAST_WAIT);
     match ended {
-        Ok(outcome) => close(&job, &outcome, quiet),
+        Ok(outcome) => close(&job, &outcome, wacz, quiet),
         Err(error) => {
             let failure = Failure::from(error);
             // the screen is told by whoever gets the failure
@@ -274,12 +275,18 @@ async fn obey(mut interrupt: Signal, mut terminate: Signal, stop: watch::Sender<
 }
 
 /// Reports, marks and summary of a crawl that came to an end of its own.
-fn close(job: &Job, outcome: &Outcome, quiet: bool) -> Result<u8, Failure> {
+fn close(job: &Job, outcome: &Outcome, wacz: bool, quiet: bool) -> Result<u8, Failure> {
     let verdict = Verdict::of(outcome);
     report::write(&job.dir, outcome, &verdict).map_err(|error| Failure {
         text: format!("cannot write the report: {error}"),
         exit: 3,
     })?;
+    // before the job counts as finished: killed here, the same command packs
+    let packed = if wacz && verdict.exit == 0 {
+        Some(super::pack::into_job(&job.dir).map_err(|(text, exit)| Failure { text, exit })?)
+    } else {
+        None
+    };
     if verdict.is_final() {
         job.mark_finished()?;
     } else if verdict.exit == report::NO_SEED {
@@ -295,7 +302,7 @@ fn close(job: &Job, outcome: &Outcome, quiet: bool) -> Result<u8, Failure> {
         }
     }
     if !quiet {
-        super::print(&text);
+        super::print(&(text + packed.as_deref().unwrap_or_default()));
     }
     Ok(verdict.exit)
 }

@@ -12,6 +12,7 @@ mod forget;
 mod lists;
 mod log;
 mod look;
+mod pack;
 mod settings;
 mod simulate;
 mod status;
@@ -82,6 +83,9 @@ enum Command {
     /// Whether WARC, CDXJ and WACZ files are what their formats say, record by record
     #[command(max_term_width = HELP_WIDTH)]
     Verify(verify::VerifyArgs),
+    /// A job's archive as one WACZ file, to be passed on or opened in a browser
+    #[command(max_term_width = HELP_WIDTH)]
+    Pack(pack::PackArgs),
     /// Take URLs out of a job's seen-set again, so that they are fetched once more
     #[command(max_term_width = HELP_WIDTH)]
     Forget(forget::ForgetArgs),
@@ -226,6 +230,7 @@ fn dispatch(command: Option<Command>, matches: &ArgMatches) -> ExitCode {
             with_settings(below(matches, &["config", "show"]), |loaded| settings::show(&loaded))
         }
         Some(Command::Verify(args)) => verify::run(&args),
+        Some(Command::Pack(args)) => pack::run(&args),
         Some(Command::Audit(args)) => audit::run(&args),
         Some(Command::Completions { shell }) => completions(shell),
     }

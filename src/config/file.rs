@@ -15,10 +15,11 @@ use crate::politeness::HostRule;
 use crate::traps::settings::Override;
 
 /// Settings that may also stand in a section: section, key there, key of the setting.
-const SECTIONS: [(&str, &str, &str); 3] = [
+const SECTIONS: [(&str, &str, &str); 4] = [
     ("extract", "builtins", "fields"),
     ("output", "links", "output_links"),
     ("output", "parquet", "parquet"),
+    ("output", "wacz", "wacz"),
 ];
 
 /// Most `[[auth]]` of a file.

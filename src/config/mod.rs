@@ -164,6 +164,8 @@ pub struct Config {
     pub links: bool,
     /// Write what is in those two as Parquet, too, at the end.
     pub parquet: bool,
+    /// Pack the archive as one WACZ file at the end.
+    pub wacz: bool,
     /// No progress, errors only.
     pub quiet: bool,
     /// `-v`, `-vv`: more in the log.
@@ -239,6 +241,7 @@ impl Default for Config {
             fields: Vec::new(),
             links: false,
             parquet: false,
+            wacz: false,
             quiet: false,
             verbose: 0,
             log_json: false,

@@ -38,6 +38,7 @@ mod pace; // how gently hosts are asked
 mod links; // kinds of links, and queries in the encoding of their page
 mod lists; // seeds that come from the Web
 mod old_jobs; // job folders of earlier versions
+mod pack; // an archive as one WACZ file
 mod proxies; // ways through a proxy
 mod seed_rules; // options of single seeds, and of single hosts
 mod seen; // what URLs are remembered by, and forgotten again

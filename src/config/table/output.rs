@@ -82,6 +82,15 @@ pub(super) const SETTINGS: &[Setting] = &[
         ..BLANK
     },
     Setting {
+        key: "wacz",
+        shape: Shape::Switch,
+        name: "yes|no",
+        help: "At the end, pack the archive as one WACZ file in the job's folder, too (crawler pack)",
+        read: |c, v| put(&mut c.wacz, yes_no(one(v))),
+        show: |c| show_yes_no(c.wacz),
+        ..BLANK
+    },
+    Setting {
         key: "quiet",
         short: Some('q'),
         shape: Shape::Switch,
