@@ -13,6 +13,7 @@ mod lists;
 mod log;
 mod look;
 mod pack;
+mod report;
 mod settings;
 mod simulate;
 mod status;
@@ -77,6 +78,9 @@ enum Command {
     /// Where a job stands, also one that is running
     #[command(max_term_width = HELP_WIDTH)]
     Status(status::StatusArgs),
+    /// What a job came to, also one that was killed before it could say so
+    #[command(max_term_width = HELP_WIDTH)]
+    Report(report::ReportArgs),
     /// Whether a job kept its promises: pauses, robots.txt, one record a URL, the accounts
     #[command(max_term_width = HELP_WIDTH)]
     Audit(audit::AuditArgs),
@@ -231,6 +235,7 @@ fn dispatch(command: Option<Command>, matches: &ArgMatches) -> ExitCode {
         }
         Some(Command::Verify(args)) => verify::run(&args),
         Some(Command::Pack(args)) => pack::run(&args),
+        Some(Command::Report(args)) => report::run(&args),
         Some(Command::Audit(args)) => audit::run(&args),
         Some(Command::Completions { shell }) => completions(shell),
     }

@@ -40,6 +40,7 @@ mod lists; // seeds that come from the Web
 mod old_jobs; // job folders of earlier versions
 mod pack; // an archive as one WACZ file
 mod proxies; // ways through a proxy
+mod report; // what a job came to
 mod seed_rules; // options of single seeds, and of single hosts
 mod seen; // what URLs are remembered by, and forgotten again
 mod redirects; // where a redirect leads, and why not
