@@ -23,7 +23,7 @@ pub const MAX_BESIDE: u32 = 10_000;
 
 const FOLDERS: [&str; 4] = ["archive", "indexes", "logs", "state"];
 /// Names that only a job has: a folder with one of them but no version is a damaged job, or not ours.
-const OWN_NAMES: [&str; 10] = [
+const OWN_NAMES: [&str; 11] = [
     "archive",
     "indexes",
     "logs",
@@ -34,6 +34,7 @@ const OWN_NAMES: [&str; 10] = [
     "pages.jsonl",
     "pages.jsonl.zst",
     "links.jsonl.zst",
+    "control",
 ];
 const VERSION_FILE: &str = "state/VERSION";
 const LOCK_FILE: &str = "state/lock";

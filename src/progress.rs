@@ -218,6 +218,9 @@ fn lost(seen: &Account) -> String {
 
 /// What is being waited for, or how long the queue lasts at this pace.
 fn hint(snapshot: &Snapshot, pace: f64) -> Option<String> {
+    if snapshot.paused {
+        return Some("paused: crawler resume goes on".to_owned());
+    }
     if let (0, Some((due, host))) = (snapshot.in_flight, &snapshot.next_due) {
         let wait = due.since(snapshot.now);
         if wait >= SHORT_WAIT {

@@ -59,6 +59,7 @@ impl Verdict {
         match &outcome.end {
             End::Stopped(signal) => verdict("stopped", signal_name(*signal), signal_exit(*signal)),
             End::Limit(limit) => verdict("limit", limit, 0),
+            End::Asked => verdict("stopped", "crawler stop", 0),
             End::Lost(why) => {
                 let exit = if outcome.last.counters.urls.fetched == 0 {
                     NO_SEED
@@ -267,6 +268,7 @@ pub fn write_now(job: &Path, outcome: &Outcome) -> io::Result<()> {
         in_flight: last.in_flight,
         hosts_active: last.hosts_active,
         hosts_resting: last.hosts_resting,
+        paused: last.paused,
         last: &last.last,
     };
     let beside = job.join(format!("{NOW}.tmp"));
@@ -281,6 +283,7 @@ struct Now<'a> {
     in_flight: usize,
     hosts_active: usize,
     hosts_resting: usize,
+    paused: bool,
     last: &'a str,
 }
 
@@ -383,6 +386,7 @@ pub(crate) mod tests {
             run_time: Duration::from_secs(8),
             wall: Duration::from_secs(10),
             now: Time(1_308_849_128_802_345),
+            paused: false,
             last: "http://a.test/".to_owned(),
         };
         Outcome {

@@ -11,12 +11,13 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
+use super::control::{self, Order};
 use super::{USAGE, descriptors, lists, log};
 use crate::config::seed::with_rules;
 use crate::config::value::thousands;
 use crate::config::{Config, Loaded, sample};
 use crate::cookies::txt::{self, Imported};
-use crate::crawl::{self, CrawlError, End, Outcome, Snapshot};
+use crate::crawl::{self, CrawlError, End, Outcome, Snapshot, Stop, Wish};
 use crate::job::{self, Job, JobError};
 use crate::progress::Screen;
 use crate::report::{self, Verdict, signal_exit, signal_name, summary};
@@ -243,34 +244,51 @@ async fn watched(
     };
     let interrupt = signal(SignalKind::interrupt()).map_err(no_signals)?;
     let terminate = signal(SignalKind::terminate()).map_err(no_signals)?;
-    let (stop, stopped) = watch::channel(None);
-    let signals = tokio::spawn(obey(interrupt, terminate, stop, screen.clone()));
+    let pauses = [SignalKind::user_defined1(), SignalKind::user_defined2()];
+    let [pause, resume] = pauses.map(signal);
+    let (pause, resume) = (pause.map_err(no_signals)?, resume.map_err(no_signals)?);
+    let (wishes, told) = watch::channel(control::at_start(&job));
+    let listening = tokio::spawn(control::listen(job.clone(), wishes.clone()));
+    let pausing = tokio::spawn(obey_pauses(pause, resume, job.clone()));
+    let signals = tokio::spawn(obey(interrupt, terminate, wishes, screen.clone()));
     let (view, shown) = watch::channel(None);
     let last = shown.clone();
     tokio::spawn(tell(shown.clone(), job.clone()));
     let progress = tokio::spawn(screen.show(shown));
-    let ended = Box::pin(crawl::run(&config, &seeds, cookies, blocklist, &job, view, stopped)).await;
+    let ended = Box::pin(crawl::run(&config, &seeds, cookies, blocklist, &job, view, told)).await;
     // both end by themselves: the crawl has dropped the sender of its view
     let _ = progress.await;
-    signals.abort();
+    for task in [signals, listening, pausing] {
+        task.abort();
+    }
     let last = last.borrow().clone();
     Ok((ended, last))
 }
 
 /// The first signal asks the crawl to stop, the second ends the process at once, which is safe too: the state is
 /// as durable as after any kill.
-async fn obey(mut interrupt: Signal, mut terminate: Signal, stop: watch::Sender<Option<i32>>, screen: Screen) {
+async fn obey(mut interrupt: Signal, mut terminate: Signal, wishes: watch::Sender<Wish>, screen: Screen) {
     loop {
         let number = tokio::select! {
             _ = interrupt.recv() => libc::SIGINT,
             _ = terminate.recv() => libc::SIGTERM,
         };
-        if stop.borrow().is_some() {
+        if matches!(wishes.borrow().stop, Some(Stop::Signal(_))) {
             std::process::exit(signal_exit(number).into());
         }
         tracing::info!("{}: stopping", signal_name(number));
         screen.say("stopping: what is in flight is finished and the state saved; once more stops at once");
-        stop.send_replace(Some(number));
+        wishes.send_modify(|wish| wish.stop = Some(Stop::Signal(number)));
+    }
+}
+
+/// SIGUSR1 pauses, SIGUSR2 goes on.
+async fn obey_pauses(mut pause: Signal, mut resume: Signal, job: PathBuf) {
+    loop {
+        tokio::select! {
+            _ = pause.recv() => control::by_signal(&job, Order::Pause),
+            _ = resume.recv() => control::by_signal(&job, Order::Resume),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the commands do: one file each. This one reads the command line and says which.
 
 mod audit;
+mod control;
 pub mod crawl;
 mod dedup;
 pub mod demo;
@@ -28,6 +29,7 @@ use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand}
 
 use crate::config::{self, Loaded};
 use crate::seen::Kind;
+use control::Order;
 use filter::{bench, saved};
 
 /// Exit code of a mistake in flags, settings or seeds (README).
@@ -78,6 +80,12 @@ enum Command {
     /// Where a job stands, also one that is running
     #[command(max_term_width = HELP_WIDTH)]
     Status(status::StatusArgs),
+    /// Let a running crawl start nothing new for now
+    Pause(control::ControlArgs),
+    /// Let a paused crawl go on
+    Resume(control::ControlArgs),
+    /// End a running crawl with its state saved
+    Stop(control::ControlArgs),
     /// What a job came to, also one that was killed before it could say so
     #[command(max_term_width = HELP_WIDTH)]
     Report(report::ReportArgs),
@@ -236,6 +244,9 @@ fn dispatch(command: Option<Command>, matches: &ArgMatches) -> ExitCode {
         Some(Command::Verify(args)) => verify::run(&args),
         Some(Command::Pack(args)) => pack::run(&args),
         Some(Command::Report(args)) => report::run(&args),
+        Some(Command::Pause(args)) => control::run(&args, Order::Pause),
+        Some(Command::Resume(args)) => control::run(&args, Order::Resume),
+        Some(Command::Stop(args)) => control::run(&args, Order::Stop),
         Some(Command::Audit(args)) => audit::run(&args),
         Some(Command::Completions { shell }) => completions(shell),
     }

@@ -159,6 +159,7 @@ fn outcome(job: &Path, found: &Found, row: &JobRow) -> io::Result<Outcome> {
             run_time: wall,
             wall,
             now: ended.map_or(tail.started + wall, Time),
+            paused: false,
             last: String::new(),
         },
         started: tail.started,

@@ -164,5 +164,8 @@ fn text(status: &Value) -> String {
             word("/last")
         );
     }
+    if status.get("paused") == Some(&Value::Bool(true)) {
+        out.push_str("  paused    crawler resume goes on\n");
+    }
     out
 }

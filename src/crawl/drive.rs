@@ -19,7 +19,7 @@ use super::grow::Growth;
 use super::keep::{Order, Word, Written, keep};
 use super::start::Offer;
 use super::taken::Asking;
-use super::{CrawlError, End, Snapshot};
+use super::{CrawlError, End, Snapshot, Stop, Wish};
 use crate::clock::Time;
 use crate::disk::Disk;
 use crate::fetch::Fetcher;
@@ -136,6 +136,8 @@ pub(super) struct Loop<'a, F> {
     wake: Option<Instant>,
     /// Something could start if there were a permit.
     starved: bool,
+    /// Nothing new is to be started for now.
+    pub(super) paused: bool,
 }
 
 /// Runs a crawl to its end. `seeds` are offered first, if they are new to the job.
@@ -145,7 +147,7 @@ pub(super) async fn drive<F: Fetcher>(
     place: Place,
     seeds: Option<Offer>,
     view: &watch::Sender<Option<Snapshot>>,
-    mut stop: watch::Receiver<Option<i32>>,
+    mut stop: watch::Receiver<Wish>,
 ) -> Result<Ended, CrawlError> {
     let (orders, order_queue) = unbounded_channel();
     let (words, mut heard) = unbounded_channel();
@@ -174,6 +176,7 @@ pub(super) async fn drive<F: Fetcher>(
         empty: false,
         wake: None,
         starved: false,
+        paused: false,
         crawl,
     };
     if let Some(seeds) = seeds {
@@ -227,8 +230,9 @@ impl<F: Fetcher> Loop<'_, F> {
     async fn run(
         &mut self,
         heard: &mut UnboundedReceiver<Word>,
-        stop: &mut watch::Receiver<Option<i32>>,
+        stop: &mut watch::Receiver<Wish>,
     ) -> Result<End, CrawlError> {
+        self.obey(*stop.borrow_and_update());
         loop {
             self.start()?;
             while self.look_after_the_filter()? {}
@@ -245,8 +249,8 @@ impl<F: Fetcher> Loop<'_, F> {
                 word = heard.recv() => self.hear(word)?,
                 Some(visited) = self.visiting.join_next(), if !self.visiting.is_empty() => self.take_in(visited)?,
                 changed = stop.changed(), if !draining => match changed {
-                    Ok(()) => self.stop(*stop.borrow_and_update()),
-                    Err(_) => self.stop(Some(0)),
+                    Ok(()) => self.obey(*stop.borrow_and_update()),
+                    Err(_) => self.obey(Wish { stop: Some(Stop::Signal(0)), paused: false }),
                 },
                 () = tokio::time::sleep_until(wake) => {}
                 _ = permits.acquire(), if self.starved => {}
@@ -270,6 +274,9 @@ impl<F: Fetcher> Loop<'_, F> {
         while matches!(self.phase, Phase::Running) {
             if let Some(end) = self.limit() {
                 self.drain(end);
+                break;
+            }
+            if self.paused {
                 break;
             }
             let pages = self.crawl.limits.pages;
@@ -438,6 +445,7 @@ impl<F: Fetcher> Loop<'_, F> {
             run_time,
             wall: Duration::from_micros(self.crawl.before.wall_us) + run_time,
             now,
+            paused: self.paused,
             last: self.last.clone(),
         }
     }

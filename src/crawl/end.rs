@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::drive::{DRAIN, Ended, Loop, Phase};
 use super::keep::{Order, Word};
-use super::{CrawlError, End, usage};
+use super::{CrawlError, End, Stop, Wish, usage};
 use crate::fetch::Fetcher;
 use crate::ledger::Tail;
 
@@ -31,9 +31,24 @@ impl<F: Fetcher> Loop<'_, F> {
         Duration::from_micros(self.crawl.before.wall_us) + self.crawl.clock.started.elapsed()
     }
 
-    pub(super) fn stop(&mut self, signal: Option<i32>) {
-        if let Some(signal) = signal {
-            self.drain(End::Stopped(signal));
+    /// Does what is wished.
+    pub(super) fn obey(&mut self, wish: Wish) {
+        if self.paused != wish.paused {
+            self.paused = wish.paused;
+            tracing::info!(
+                "{}",
+                if wish.paused {
+                    "paused: nothing new is started"
+                } else {
+                    "goes on"
+                }
+            );
+            self.show(true);
+        }
+        match wish.stop {
+            None => {}
+            Some(Stop::Signal(signal)) => self.drain(End::Stopped(signal)),
+            Some(Stop::Asked) => self.drain(End::Asked),
         }
     }
 

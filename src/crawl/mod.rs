@@ -12,6 +12,7 @@ mod restore;
 mod start;
 mod taken;
 mod usage;
+mod wish;
 
 use std::path::Path as FilePath;
 use std::sync::{Arc, RwLock};
@@ -45,6 +46,7 @@ pub use drive::{DRAIN, Place};
 pub use grow::REMEMBERED_KEYS;
 pub use start::own_files;
 pub use usage::resident;
+pub use wish::{End, Stop, Wish};
 
 /// What the crawl looks like at one moment: for the progress line and, at the end, the report.
 #[derive(Debug, Clone)]
@@ -67,21 +69,10 @@ pub struct Snapshot {
     pub wall: Duration,
     /// The clock's time of this snapshot.
     pub now: Time,
+    /// Nothing new is started for now.
+    pub paused: bool,
     /// Last finished address.
     pub last: String,
-}
-
-/// How a crawl ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum End {
-    /// Nothing was left to do.
-    Finished,
-    /// A limit that was asked for was reached; the text names it.
-    Limit(String),
-    /// A signal asked it to stop; its number.
-    Stopped(i32),
-    /// The proxy was not reached for too long; the text says more.
-    Lost(String),
 }
 
 /// A seed and what came of it, for the closing summary.
@@ -252,7 +243,7 @@ pub async fn run(
     blocklist: Option<Arc<Blocklist>>,
     job: &FilePath,
     view: watch::Sender<Option<Snapshot>>,
-    stop: watch::Receiver<Option<i32>>,
+    stop: watch::Receiver<Wish>,
 ) -> Result<Outcome, CrawlError> {
     let plan = start::plan(config, seeds, cookies, blocklist, job)?;
     let store = open_store(job)?;
@@ -339,7 +330,7 @@ pub async fn crawl<F: Fetcher>(
     plan: Plan,
     doors: Doors<F>,
     view: &watch::Sender<Option<Snapshot>>,
-    stop: watch::Receiver<Option<i32>>,
+    stop: watch::Receiver<Wish>,
 ) -> Result<Outcome, CrawlError> {
     let Doors {
         web,

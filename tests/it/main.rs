@@ -18,6 +18,7 @@ mod blocklist; // hosts that are never asked
 mod cases; // what other crawlers stumbled over, played by the byte
 mod cli; // messages, exit codes and files of the command line
 mod conformance; // shared cases of other crawlers and the standards
+mod control; // pause, resume, stop
 mod cookies; // kept with the job, sent to their own site alone
 mod crawl; // whole crawls, behaviour by behaviour
 mod damage; // jobs that were broken from outside

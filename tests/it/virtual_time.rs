@@ -596,7 +596,7 @@ fn run(plan: Plan, web: &Web, disk: Memory, store: MemoryStore, start: Time, dea
             now: start,
         };
         let (view, _watch) = watch::channel(None);
-        let (_stop, stop) = watch::channel(None);
+        let (_stop, stop) = watch::channel(crawler::crawl::Wish::default());
         let outcome = tokio::select! {
             biased;
             () = fuse.blown.notified() => None,
