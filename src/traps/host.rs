@@ -308,10 +308,14 @@ impl HostTraps {
         if lineage.kin.has(Kin::DATE) {
             self.weigh(key(DATES, shape), sameness.alike && fed.others == 0, CALENDAR_PAGES);
         }
-        // these kinds are wide: a page that leads to nothing new says nothing about them, only that it is a page
-        if lineage.kin.has(Kin::LEVEL) && !(sameness.same && fed.level == 0 && fed.foreign == 0) {
-            self.weigh(key(LEVEL, shape), sameness.same && fed.foreign == 0, SAME_PAGES);
+        // a level is wide, and has an end where pages lead to nothing new; once it is taken for endless that means nothing
+        // any more, for then what they lead to is left
+        let level = key(LEVEL, shape);
+        let ends = sameness.same && fed.level == 0 && fed.foreign == 0;
+        if lineage.kin.has(Kin::LEVEL) && !(ends && self.evidence(level) >= SAME_PAGES) {
+            self.weigh(level, sameness.same && fed.foreign == 0 && !ends, SAME_PAGES);
         }
+        // numbers are as wide: a page that leads to nothing new says nothing about them, only that it is a page
         for (bit, kind) in NUMBERED {
             if lineage.kin.has(bit) && !(sameness.alike && fed.is_nothing()) {
                 self.weigh(key(kind, shape), sameness.alike && fed.strangers == 0, NUMBERED_PAGES);

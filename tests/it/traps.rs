@@ -387,6 +387,31 @@ fn a_gallery_of_names_loses_nothing() {
     assert_eq!(job.count("/links/trap"), 0);
 }
 
+/// An index in many pages without a word of their own, each with pictures' pages that say nothing either.
+#[test]
+fn a_long_index_without_words_loses_nothing() {
+    const ROWS: usize = 80;
+    let site = Site::start(1, |_| {
+        |asked: &Asked| {
+            let row = asked
+                .path
+                .strip_prefix("/row-")
+                .and_then(|row| row.parse::<usize>().ok());
+            match row {
+                Some(row) if row < ROWS => {
+                    let leaves = (0..5).map(|n| format!("/{}.html", word((row * 5 + n) * 7_919)));
+                    Answer::html(anchors(leaves.chain([format!("/row-{}", row + 1)])))
+                }
+                _ => Answer::html("<a href=/row-0>on</a>"),
+            }
+        }
+    });
+    let job = Job::new(&[site.url(0, "/row-0")]).flag("--delay", "0ms");
+    job.run().assert_code(0);
+    assert_eq!(site.log().fetched().len(), ROWS * 6 + 1);
+    assert_eq!(job.report()["traps"], serde_json::json!({}));
+}
+
 #[test]
 fn ever_new_ids_with_one_content() {
     let job = crawl("/item/5", |asked| {
