@@ -60,6 +60,12 @@ fn audit(job: &Path) -> Result<Audit, Failure> {
             USAGE,
         ));
     }
+    if !job.join(SETTINGS).is_file() || !job.join("state/store").is_dir() {
+        return Err((
+            format!("{} has not begun: there is nothing to audit", job.display()),
+            USAGE,
+        ));
+    }
     let settings = config::load::load_file(&job.join(SETTINGS)).map_err(|error| (error.to_string(), 1))?;
     let place = job.join("state/store");
     let unreadable = |error: std::io::Error| (format!("{}: {error}", place.display()), 1);

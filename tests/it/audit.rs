@@ -152,7 +152,7 @@ fn an_audit_wants_a_job_that_stands_still() {
     let job = Job::new(&[site.url(0, "/")]);
     job.command(&["audit", "job"]).assert_code(2);
     let running = job.start();
-    while !job.dir().join("state/VERSION").exists() {
+    while !job.dir().join("state/now.json").exists() {
         std::thread::sleep(Duration::from_millis(20));
     }
     let refused = job.command(&["audit", "job"]);
